@@ -1,0 +1,104 @@
+//! What every part of the engine shares. `Core` owns no thread: `engine` decides who calls what.
+
+use std::sync::Arc;
+
+use anabranch_model::{Clock, Error, Result};
+use parking_lot::Mutex;
+
+use crate::budget::Budget;
+use crate::journal::{Refusal, Segments, Sequencer, Urgency, sequencer::Turn};
+use crate::state::State;
+use crate::stream::catalogue::{Catalogue, Effect};
+
+/// The shared parts.
+pub struct Core {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The files of the journal.
+    pub segments: Arc<Segments>,
+    /// The order of the journal.
+    pub sequencer: Arc<Sequencer<Effect>>,
+    /// The materialised state.
+    pub state: State,
+    /// Streams and shards.
+    pub catalogue: Catalogue,
+    /// The byte budget.
+    pub budget: Budget,
+    /// How far the visible side goes. Held while frames are published, so that a checkpoint sees whole groups.
+    pub published: Mutex<Published>,
+    /// Whether the limits of Kinesis apply.
+    pub shard_limits: bool,
+    /// Which opening of the directory this is.
+    pub epoch: u32,
+    /// Why nothing can be written, if damaged state was found at the opening.
+    pub read_only: Option<String>,
+}
+
+/// How far the visible side goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Published {
+    /// Everything before this position is visible.
+    pub position: u64,
+    /// The last frame before it that changed state.
+    pub last_state: u64,
+    /// Entries that were published and not collected by a checkpoint.
+    pub uncollected: usize,
+}
+
+impl Core {
+    /// Runs `accept` in a turn of the journal once there is room, and waits until its frames are durable and visible.
+    ///
+    /// `attempt` is called with no lock held; it takes the locks it needs, asks for a turn, and gives up what it holds
+    /// when the turn is refused. It may be called several times.
+    pub async fn submit<T>(&self, mut attempt: impl FnMut() -> Attempt<T>) -> Result<T> {
+        loop {
+            let mut prepared = std::pin::pin!(self.sequencer.prepared.notified());
+            prepared.as_mut().enable();
+            match attempt() {
+                Ok((value, done)) => {
+                    let outcome =
+                        done.await.unwrap_or_else(|_| Err(Error::Stopped("it is shutting down".into())));
+                    return outcome.map(|()| value);
+                }
+                Err(Halt::Refused(Refusal::NotReady)) => prepared.await,
+                Err(Halt::Refused(Refusal::Full)) => return Err(Error::DiskFull),
+                Err(Halt::Refused(Refusal::Stopped(reason))) => return Err(Error::Stopped(reason)),
+                Err(Halt::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Asks for a turn; the read-only engine gives none.
+    pub fn turn(
+        &self,
+        sizes: impl Iterator<Item = u64>,
+        urgency: Urgency,
+    ) -> std::result::Result<Turn<'_, Effect>, Halt> {
+        if let Some(reason) = &self.read_only {
+            return Err(Halt::Failed(Error::Stopped(reason.clone())));
+        }
+        self.sequencer.turn(sizes, urgency).map_err(Halt::Refused)
+    }
+
+    /// The time of day in milliseconds.
+    pub fn now_ms(&self) -> u64 {
+        self.clock.now().as_millis()
+    }
+}
+
+/// The outcome of one attempt to get frames into the journal: a value, and who tells when they are durable.
+pub type Attempt<T> = std::result::Result<(T, crate::journal::sequencer::Done), Halt>;
+
+/// Why an attempt came to nothing.
+pub enum Halt {
+    /// The journal gave no turn.
+    Refused(Refusal),
+    /// The operation itself is not possible.
+    Failed(Error),
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Halt::Failed(error)
+    }
+}

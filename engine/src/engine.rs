@@ -1,0 +1,321 @@
+//! The engine: the parts, the two threads that drive them, and the ports.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anabranch_model::limits::PAGE_ENTRIES_MAX;
+use anabranch_model::{
+    Appended, Batch, Capabilities, Clock, Disk, Error, Follow, HashKey, NewRecord, Page, Position, ReadLimit,
+    Result, Shard as ShardView, ShardId, ShardSource, StreamName, StreamOptions, StreamStore, StreamSummary,
+    Timestamp,
+};
+use async_trait::async_trait;
+use parking_lot::Mutex;
+
+use crate::core::Core;
+use crate::journal::sequencer::Done;
+use crate::journal::{Committer, Draft, Kind, Label, Urgency};
+use crate::opening;
+use crate::status::Status;
+use crate::stream::catalogue::{Effect, Stream};
+use crate::upkeep::Upkeep;
+
+/// How an engine is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The byte budget for everything that grows with load.
+    pub memory_bytes: u64,
+    /// Whether the limits of Kinesis apply to each shard.
+    pub shard_limits: bool,
+    /// Size of the segments of a new directory. An existing one keeps what it has.
+    pub segment_bytes: u64,
+    /// Who drives the engine.
+    pub drive: Drive,
+}
+
+/// Who drives the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drive {
+    /// Two threads of its own: one commits, one does the upkeep.
+    Threads,
+    /// The caller, through [`Engine::commit`] and [`Engine::upkeep`], so that a run can be repeated step by step.
+    Caller,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            memory_bytes: 64 << 20,
+            shard_limits: false,
+            segment_bytes: 64 << 20,
+            drive: Drive::Threads,
+        }
+    }
+}
+
+/// The smallest segment: an operation on the largest catalogue has to fit, except in tests that make them tiny.
+pub const SEGMENT_BYTES_MIN: u64 = 16 << 10;
+
+/// How long an idle thread waits before it looks around.
+const IDLE_WAIT: Duration = Duration::from_secs(1);
+
+/// The embedded engine. Clones share it.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+    _last: Arc<StopWithLast>,
+}
+
+/// Ends the threads when the last clone of an engine goes without [`Engine::close`], as if the process were killed.
+struct StopWithLast(Arc<Inner>);
+
+impl Drop for StopWithLast {
+    fn drop(&mut self) {
+        self.0.closing.store(true, Ordering::Release);
+        self.0.core.sequencer.stop("the engine was dropped");
+    }
+}
+
+struct Inner {
+    core: Arc<Core>,
+    committer: Committer<Effect, Core>,
+    upkeep: Upkeep,
+    closing: AtomicBool,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    clean: bool,
+}
+
+impl Engine {
+    /// Opens a directory: recovers what is there, and begins a new epoch. It waits for the disk.
+    pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: Options) -> Result<Engine> {
+        if options.segment_bytes < SEGMENT_BYTES_MIN || !options.segment_bytes.is_multiple_of(4096) {
+            let text = format!("segments have at least {SEGMENT_BYTES_MIN} bytes and are a multiple of 4096");
+            return Err(Error::Invalid(text));
+        }
+        let opening::Opened { mut core, covered, clean } = opening::open(disk, clock, &options)?;
+        core.epoch += 1;
+        let core = Arc::new(core);
+        let durable = core.published.lock().position;
+        let committer =
+            Committer::new(core.sequencer.clone(), core.segments.clone(), core.clone(), core.epoch, durable);
+        let upkeep = Upkeep::new(core.clone(), covered);
+        let inner = Arc::new(Inner {
+            core,
+            committer,
+            upkeep,
+            closing: AtomicBool::new(false),
+            threads: Mutex::new(Vec::new()),
+            clean,
+        });
+        inner.begin_epoch()?;
+        if options.drive == Drive::Threads {
+            inner
+                .start_threads()
+                .map_err(|error| Error::Stopped(format!("a thread cannot be started: {error}")))?;
+        }
+        Ok(Engine { _last: Arc::new(StopWithLast(inner.clone())), inner })
+    }
+
+    /// Shuts down: refuses new writes, writes what waits, stores a checkpoint, and lets go of the files.
+    pub async fn close(&self) -> Result<()> {
+        let inner = self.inner.clone();
+        match tokio::task::spawn_blocking(move || inner.close()).await {
+            Ok(result) => result,
+            Err(error) => Err(Error::Stopped(format!("shutting down failed: {error}"))),
+        }
+    }
+
+    /// Plain numbers about the engine.
+    pub fn status(&self) -> Status {
+        Status::of(&self.inner.core, &self.inner.upkeep, self.inner.clean)
+    }
+
+    /// Writes what waits; false if nothing did. For [`Drive::Caller`].
+    pub fn commit(&self) -> bool {
+        self.inner.committer.commit()
+    }
+
+    /// Trims, stores a checkpoint, retires and cleans, whether due or not. For [`Drive::Caller`] and tests.
+    pub fn upkeep(&self) {
+        self.inner.upkeep.all(&mut |done| self.inner.settle(done));
+    }
+
+    /// Makes segments ready. For [`Drive::Caller`].
+    pub fn prepare(&self) {
+        self.inner.upkeep.prepare();
+    }
+}
+
+impl Inner {
+    /// The first frame of the epoch is synced alone: from then on nothing of an older epoch can rejoin.
+    fn begin_epoch(&self) -> Result<()> {
+        if self.core.read_only.is_some() {
+            return Ok(());
+        }
+        self.upkeep.prepare();
+        let opened = Draft::new(Label::bare(Kind::Opened), 0, |_| {});
+        let mut turn = match self.core.sequencer.turn(std::iter::once(opened.bytes()), Urgency::Upkeep) {
+            Ok(turn) => turn,
+            Err(_) => return Err(Error::DiskFull),
+        };
+        turn.push(opened, |_| None);
+        let mut done = turn.finish(None);
+        while self.committer.commit() {}
+        done.try_recv().unwrap_or_else(|_| Err(Error::Stopped("the first frame was not written".into())))
+    }
+
+    fn start_threads(self: &Arc<Self>) -> std::io::Result<()> {
+        let mut threads = self.threads.lock();
+        let inner = self.clone();
+        threads.push(std::thread::Builder::new().name("journal".into()).spawn(move || inner.commit_loop())?);
+        let inner = self.clone();
+        threads.push(std::thread::Builder::new().name("upkeep".into()).spawn(move || inner.upkeep_loop())?);
+        Ok(())
+    }
+
+    fn commit_loop(&self) {
+        while !self.closing.load(Ordering::Acquire) || self.core.sequencer.waiting() > 0 {
+            if !self.committer.commit() {
+                self.core.sequencer.wait_arrival(IDLE_WAIT);
+            }
+        }
+    }
+
+    fn upkeep_loop(&self) {
+        while !self.closing.load(Ordering::Acquire) {
+            self.upkeep.tick(&mut |done| self.settle(done));
+            self.core.sequencer.wait_upkeep_due(IDLE_WAIT);
+        }
+    }
+
+    /// Waits until frames are durable, whoever commits them.
+    fn settle(&self, mut done: Done) {
+        if self.threads.lock().is_empty() {
+            while self.committer.commit() {}
+            let _ = done.try_recv();
+        } else {
+            let _ = done.blocking_recv();
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        self.core.sequencer.drain();
+        self.closing.store(true, Ordering::Release);
+        self.core.sequencer.wake();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            if thread.join().is_err() {
+                self.core.sequencer.stop("a thread of the engine panicked");
+            }
+        }
+        while self.committer.commit() {}
+        if self.core.read_only.is_some() {
+            return Ok(());
+        }
+        if let Some(reason) = self.core.sequencer.stopped() {
+            return Err(Error::Stopped(reason));
+        }
+        let stored = self.upkeep.last();
+        self.core.sequencer.stop("it was shut down");
+        if stored {
+            Ok(())
+        } else {
+            Err(Error::Stopped("the last checkpoint failed; the journal has everything".into()))
+        }
+    }
+}
+
+#[async_trait]
+impl ShardSource for Engine {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { hash_ranges: true, at_timestamp: true, push: true }
+    }
+
+    async fn shards(
+        &self,
+        stream: &StreamName,
+        after: Option<&ShardId>,
+        limit: usize,
+    ) -> Result<Page<ShardView>> {
+        let found = self.inner.core.catalogue.stream(stream)?;
+        let after = match after {
+            None => 0,
+            Some(id) => match id.number().and_then(|number| u32::try_from(number).ok()) {
+                Some(number) => number + 1,
+                None => return Err(Error::ShardNotFound(stream.clone(), id.clone())),
+            },
+        };
+        let view = found.visible.read();
+        let mut behind = view.shards.range(after..);
+        let limit = limit.clamp(1, PAGE_ENTRIES_MAX);
+        let entries = behind.by_ref().take(limit).map(|(_, shard)| shard.view()).collect();
+        Ok(Page { entries, more: behind.next().is_some() })
+    }
+
+    async fn read(
+        &self,
+        stream: &StreamName,
+        shard: &ShardId,
+        from: Position,
+        limit: ReadLimit,
+    ) -> Result<Batch> {
+        self.inner.core.read(stream, shard, from, limit).await
+    }
+
+    async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow> {
+        self.inner.core.follow(stream, shard, from)
+    }
+}
+
+#[async_trait]
+impl StreamStore for Engine {
+    async fn create_stream(&self, stream: &StreamName, options: StreamOptions) -> Result<()> {
+        self.inner.core.create_stream(stream, options).await
+    }
+
+    async fn delete_stream(&self, stream: &StreamName) -> Result<()> {
+        self.inner.core.delete_stream(stream).await
+    }
+
+    async fn streams(&self, after: Option<&StreamName>, limit: usize) -> Result<Page<StreamSummary>> {
+        let (streams, more) = self.inner.core.catalogue.streams(after, limit.clamp(1, PAGE_ENTRIES_MAX));
+        Ok(Page { entries: streams.iter().map(|stream| summary(stream)).collect(), more })
+    }
+
+    async fn stream(&self, stream: &StreamName) -> Result<StreamSummary> {
+        self.inner.core.catalogue.stream(stream).map(|stream| summary(&stream))
+    }
+
+    async fn set_retention(&self, stream: &StreamName, retention: Duration) -> Result<()> {
+        self.inner.core.set_retention(stream, retention).await
+    }
+
+    async fn append(
+        &self,
+        stream: &StreamName,
+        records: Vec<NewRecord>,
+    ) -> Result<Vec<std::result::Result<Appended, Error>>> {
+        self.inner.core.append(stream, records).await
+    }
+
+    async fn split(&self, stream: &StreamName, shard: &ShardId, at: HashKey) -> Result<[ShardId; 2]> {
+        self.inner.core.split(stream, shard, at).await
+    }
+
+    async fn merge(&self, stream: &StreamName, shard: &ShardId, neighbour: &ShardId) -> Result<ShardId> {
+        self.inner.core.merge(stream, shard, neighbour).await
+    }
+}
+
+fn summary(stream: &Stream) -> StreamSummary {
+    let view = stream.visible.read();
+    let closed_shards = view.shards.values().filter(|shard| shard.log().closed.is_some()).count();
+    StreamSummary {
+        name: stream.name.clone(),
+        created_at: Timestamp::from_millis(stream.created_at),
+        retention: Duration::from_millis(view.retention_ms),
+        open_shards: view.shards.len() - closed_shards,
+        closed_shards,
+    }
+}

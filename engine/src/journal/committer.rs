@@ -1,0 +1,122 @@
+//! The committer: turns whatever arrived during the last sync into one write and one sync.
+//!
+//! What must hold: [`Committer::commit`] is called by one thread at a time, and publishes only what a successful
+//! sync covers.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anabranch_model::Error;
+use tokio::sync::oneshot;
+
+use super::segments::Segments;
+use super::sequencer::{Pending, Sequencer};
+
+/// Bytes of one write, about: a longer one would only make the first callers wait for the last.
+const WRITE_BYTES_MAX: u64 = 4 << 20;
+
+/// A frame that is durable.
+pub struct Durable<E> {
+    /// Where it stands.
+    pub position: u64,
+    /// Header, payload and padding.
+    pub bytes: Vec<u8>,
+    /// What was to happen once it is durable.
+    pub effect: Option<E>,
+}
+
+/// Makes durable frames visible.
+pub trait Publish<E>: Send + Sync {
+    /// Called with the frames of one write in their order, and the position behind them.
+    fn publish(&self, frames: Vec<Durable<E>>, end: u64);
+}
+
+/// Writes the queue of the [`Sequencer`] to the [`Segments`].
+pub struct Committer<E, P> {
+    sequencer: Arc<Sequencer<E>>,
+    segments: Arc<Segments>,
+    publisher: Arc<P>,
+    epoch: u32,
+    durable: AtomicU64,
+}
+
+impl<E, P: Publish<E>> Committer<E, P> {
+    /// A committer for the frames of one epoch; everything before `durable` is on the disk.
+    pub fn new(
+        sequencer: Arc<Sequencer<E>>,
+        segments: Arc<Segments>,
+        publisher: Arc<P>,
+        epoch: u32,
+        durable: u64,
+    ) -> Self {
+        Committer { sequencer, segments, publisher, epoch, durable: AtomicU64::new(durable) }
+    }
+
+    /// Everything before this position is on the disk.
+    pub fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// Writes what has arrived; false if nothing had.
+    pub fn commit(&self) -> bool {
+        let group = self.sequencer.take(WRITE_BYTES_MAX);
+        let Some(first) = group.first() else { return false };
+        let (start, mut waiting) = (first.position, Vec::with_capacity(group.len()));
+        let frames = self.seal(group, &mut waiting);
+        match self.write(start, &frames) {
+            Ok(end) => {
+                self.durable.store(end, Ordering::Release);
+                self.publisher.publish(frames, end);
+                acknowledge(waiting, Ok(()));
+            }
+            Err(error) => {
+                // Nothing is known about the bytes of a failed write or sync. Whoever opens the directory again
+                // finds out what is there; this process acknowledges nothing any more.
+                let reason = format!("writing the journal failed: {error}; open the directory again");
+                tracing::error!(%error, position = start, "the journal stops");
+                self.sequencer.stop(&reason);
+                acknowledge(waiting, Err(Error::Stopped(reason)));
+            }
+        }
+        true
+    }
+
+    fn seal(&self, group: Vec<Pending<E>>, waiting: &mut Vec<Waiter>) -> Vec<Durable<E>> {
+        let durable = self.durable();
+        group
+            .into_iter()
+            .map(|pending| {
+                waiting.extend(pending.done.map(|done| Waiter { done, _permit: pending.permit }));
+                let bytes = pending.draft.seal(self.epoch, pending.position, durable, pending.last_state);
+                Durable { position: pending.position, bytes, effect: pending.effect }
+            })
+            .collect()
+    }
+
+    /// The line that makes a record durable is the sync in here.
+    fn write(&self, start: u64, frames: &[Durable<E>]) -> std::io::Result<u64> {
+        let segment = self.segments.holding(start).expect("a segment stays while the journal writes to it");
+        let parts: Vec<IoSlice<'_>> = frames.iter().map(|frame| IoSlice::new(&frame.bytes)).collect();
+        segment.file.write_all_at(self.segments.offset(start), &parts)?;
+        segment.file.sync()?;
+        let last = frames.last().expect("a group is never empty");
+        metrics::counter!("anabranch_journal_syncs_total").increment(1);
+        metrics::counter!("anabranch_journal_written_bytes_total")
+            .increment(last.position + last.bytes.len() as u64 - start);
+        Ok(last.position + last.bytes.len() as u64)
+    }
+}
+
+/// Who waits for a frame, with the memory that is free once it is written.
+struct Waiter {
+    done: oneshot::Sender<Result<(), Error>>,
+    _permit: Option<tokio::sync::OwnedSemaphorePermit>,
+}
+
+fn acknowledge(waiting: Vec<Waiter>, outcome: Result<(), Error>) {
+    for waiter in waiting {
+        // A caller that went away does not want to know.
+        let _ = waiter.done.send(outcome.clone());
+    }
+}

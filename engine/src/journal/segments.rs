@@ -1,0 +1,178 @@
+//! The files of the journal: made with their room reserved, used once from front to back, and recycled.
+//!
+//! ```text
+//!   (file made or taken from the dead) ──prepare──▶ ready ──first frame──▶ active ──End──▶ sealed
+//!                 ▲                                                                          │
+//!                 └───────────────────────────── dead ◀──checkpoint without live frames──────┘
+//! ```
+//!
+//! A position is `number × segment size + offset`. A recycled file gets a larger number, so its old frames name
+//! positions that are no longer theirs. The name and the rename are durable before the first frame is written.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anabranch_model::{Disk, DiskFile, Open};
+use parking_lot::{Mutex, RwLock};
+
+/// The folder of the segments.
+pub const FOLDER: &str = "journal";
+const SUFFIX: &str = ".segment";
+/// Dead segments that are kept for recycling; more than these are removed.
+const DEAD_KEPT_MAX: usize = 8;
+
+/// One file of the journal.
+pub struct Segment {
+    /// Its place in the order of segments.
+    pub number: u64,
+    /// The open file.
+    pub file: Arc<dyn DiskFile>,
+    live: AtomicU64,
+}
+
+impl Segment {
+    /// Bytes of frames that a shard still refers to.
+    pub fn live(&self) -> u64 {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// Counts a frame as live.
+    pub fn add_live(&self, bytes: u64) {
+        self.live.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts a frame as dead.
+    pub fn remove_live(&self, bytes: u64) {
+        let before = self.live.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "segment {} counts fewer live bytes than none", self.number);
+    }
+}
+
+/// All files of the journal.
+pub struct Segments {
+    disk: Arc<dyn Disk>,
+    /// Size of every file.
+    pub bytes: u64,
+    used: RwLock<BTreeMap<u64, Arc<Segment>>>,
+    dead: Mutex<Vec<String>>,
+    next_number: AtomicU64,
+}
+
+impl Segments {
+    /// Opens the files that are there; each counts as used until [`Segments::retire`].
+    pub fn open(disk: Arc<dyn Disk>, bytes: u64) -> io::Result<Segments> {
+        let mut used = BTreeMap::new();
+        for name in disk.list(FOLDER)? {
+            let Some(number) = number_of(&name) else { continue };
+            let file = disk.open(&format!("{FOLDER}/{name}"), Open::Existing)?;
+            used.insert(number, Arc::new(Segment { number, file, live: AtomicU64::new(0) }));
+        }
+        let next_number = used.keys().next_back().map_or(1, |last| last + 1);
+        Ok(Segments {
+            disk,
+            bytes,
+            used: RwLock::new(used),
+            dead: Mutex::new(Vec::new()),
+            next_number: AtomicU64::new(next_number),
+        })
+    }
+
+    /// The segment that holds a position, unless it was retired.
+    pub fn holding(&self, position: u64) -> Option<Arc<Segment>> {
+        self.used.read().get(&(position / self.bytes)).cloned()
+    }
+
+    /// The offset of a position within its segment.
+    pub fn offset(&self, position: u64) -> u64 {
+        position % self.bytes
+    }
+
+    /// The first position of a segment.
+    pub fn start_of(&self, number: u64) -> u64 {
+        number * self.bytes
+    }
+
+    /// All segments in order.
+    pub fn all(&self) -> Vec<Arc<Segment>> {
+        self.used.read().values().cloned().collect()
+    }
+
+    /// Makes a segment that is ready for its first frame. Fails with `StorageFull` when there is no room.
+    pub fn prepare(&self) -> io::Result<Arc<Segment>> {
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let path = path_of(number);
+        let recycled = self.dead.lock().pop();
+        let file = match recycled {
+            Some(dead) => {
+                self.disk.rename(&dead, &path)?;
+                self.disk.open(&path, Open::Existing)?
+            }
+            None => self.create(&path)?,
+        };
+        self.disk.sync_directory(FOLDER)?;
+        let segment = Arc::new(Segment { number, file, live: AtomicU64::new(0) });
+        self.used.write().insert(number, segment.clone());
+        Ok(segment)
+    }
+
+    fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.disk.open(path, Open::CreateNew)?;
+        if let Err(error) = file.allocate(self.bytes) {
+            // The half-made file must not take the room that it could not get.
+            drop(file);
+            self.disk.remove(path)?;
+            return Err(error);
+        }
+        Ok(file)
+    }
+
+    /// Takes a segment out of use. Its file is recycled, unless a reader still holds it or enough are kept: then it
+    /// is removed, and the reader keeps the old bytes. Returns false if the segment is held and should be tried again.
+    pub fn retire(&self, number: u64) -> io::Result<bool> {
+        let mut used = self.used.write();
+        let Some(segment) = used.get(&number) else { return Ok(true) };
+        if Arc::strong_count(segment) > 1 {
+            return Ok(false);
+        }
+        used.remove(&number);
+        drop(used);
+        let path = path_of(number);
+        let mut dead = self.dead.lock();
+        if dead.len() < DEAD_KEPT_MAX {
+            dead.push(path);
+        } else {
+            drop(dead);
+            self.disk.remove(&path)?;
+        }
+        Ok(true)
+    }
+
+    /// Gives the room of one dead segment back to the file system. Returns false if there is none.
+    pub fn release_dead(&self) -> io::Result<bool> {
+        let Some(path) = self.dead.lock().pop() else { return Ok(false) };
+        self.disk.remove(&path)?;
+        Ok(true)
+    }
+
+    /// Gives the room of a segment that was prepared and not used back to the file system.
+    pub fn discard(&self, number: u64) -> io::Result<()> {
+        self.used.write().remove(&number);
+        self.disk.remove(&path_of(number))
+    }
+
+    /// Segments that are kept for recycling.
+    pub fn dead_count(&self) -> usize {
+        self.dead.lock().len()
+    }
+}
+
+fn path_of(number: u64) -> String {
+    format!("{FOLDER}/{number:016x}{SUFFIX}")
+}
+
+fn number_of(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(SUFFIX)?;
+    (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok()).flatten()
+}

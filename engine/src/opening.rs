@@ -1,0 +1,185 @@
+//! Opening a directory: make it if it is new, load the state, walk the rest of the journal, begin a new epoch.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use anabranch_model::{Clock, Disk, Error, Result};
+use parking_lot::Mutex;
+
+use crate::budget::Budget;
+use crate::core::{Core, Published};
+use crate::directory::{Format, make_folders};
+use crate::engine::Options;
+use crate::journal::recovery::{Event, Recovered, walk};
+use crate::journal::{Header, Kind, Segments, Sequencer};
+use crate::state::{Covered, Entry, Loaded, ShardKey, State, io_error};
+use crate::stream::catalogue::Catalogue;
+use crate::stream::operation::Operation;
+use crate::stream::shard::Shard;
+
+/// An opened directory, before its first frame of the new epoch.
+pub struct Opened {
+    /// The parts.
+    pub core: Core,
+    /// The position that the state covers.
+    pub covered: u64,
+    /// Whether the last process to hold the directory shut it down.
+    pub clean: bool,
+}
+
+/// Opens a directory.
+pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Result<Opened> {
+    let format = match Format::read(&*disk)? {
+        Some(format) => format,
+        None => create(&disk, options.segment_bytes)?,
+    };
+    let budget = Budget::new(options.memory_bytes);
+    let segments = Arc::new(Segments::open(disk.clone(), format.segment_bytes).map_err(io_error)?);
+    let state = State::open(disk, budget.cache_bytes())?;
+    let loaded = state.load()?;
+    let covered = loaded.covered;
+    let catalogue = Catalogue::default();
+    let doomed = load(&catalogue, &state, &segments, loaded)?;
+    doomed.iter().for_each(|shard| catalogue.mark(shard));
+    let mut core = Core {
+        clock,
+        sequencer: Arc::new(Sequencer::new(segments.bytes, covered.position, covered.last_state)),
+        segments,
+        state,
+        catalogue,
+        budget,
+        published: Mutex::new(Published {
+            position: covered.position,
+            last_state: covered.last_state,
+            uncollected: 0,
+        }),
+        shard_limits: options.shard_limits,
+        epoch: covered.epoch,
+        read_only: None,
+    };
+    let recovered = replay(&core, covered)?;
+    settle(&mut core, &recovered, covered);
+    Ok(Opened { core, covered: covered.position, clean: recovered.end == covered.position })
+}
+
+/// Makes a directory. `FORMAT` comes last: without it, whatever lies here was never used.
+fn create(disk: &Arc<dyn Disk>, segment_bytes: u64) -> Result<Format> {
+    make_folders(disk)?;
+    let segments = Segments::open(disk.clone(), segment_bytes).map_err(io_error)?;
+    for segment in segments.all() {
+        let number = segment.number;
+        drop(segment);
+        segments.discard(number).map_err(io_error)?;
+    }
+    let first = segments.prepare().map_err(io_error)?;
+    let position = segments.start_of(first.number);
+    State::create(disk, Covered { position, epoch: 0, last_state: 0 })?;
+    let format = Format { segment_bytes };
+    format.write(&**disk)?;
+    Ok(format)
+}
+
+/// Fills the catalogue from the state. Returns shards of which only the index is left.
+fn load(
+    catalogue: &Catalogue,
+    state: &State,
+    segments: &Segments,
+    loaded: Loaded,
+) -> Result<Vec<Arc<Shard>>> {
+    let live: BTreeMap<u64, u64> = loaded.segments.into_iter().collect();
+    for segment in segments.all() {
+        segment.add_live(live.get(&segment.number).copied().unwrap_or(0));
+    }
+    let mut doomed = Vec::new();
+    let mut shards: HashMap<u64, Vec<Arc<Shard>>> = HashMap::new();
+    for (key, row) in loaded.shards {
+        let stored_last =
+            state.block_at(key, u64::MAX)?.map_or(0, |block| block.entries[block.entries.len() - 1].origin);
+        let is_doomed = row.doomed;
+        let shard = Arc::new(Shard::load(key, row, stored_last));
+        if is_doomed {
+            doomed.push(shard);
+        } else {
+            shards.entry(key.stream).or_default().push(shard);
+        }
+    }
+    for (id, row) in loaded.streams {
+        catalogue.load(id, row, shards.remove(&id).unwrap_or_default())?;
+    }
+    Ok(doomed)
+}
+
+fn replay(core: &Core, covered: Covered) -> Result<Recovered> {
+    walk(&core.segments, covered.position, covered.epoch, covered.last_state, &mut |event| match event {
+        Event::Frame(header, payload) => match header.kind {
+            Kind::Records => {
+                replay_records(core, header);
+                Ok(())
+            }
+            Kind::Catalogue => Operation::decode(payload)
+                .and_then(|operation| core.catalogue.replay(operation, header.position))
+                .map_err(|_| Error::Corrupt(format!("the operation at {} makes no sense", header.position))),
+            Kind::Opened | Kind::End => Ok(()),
+        },
+        Event::DamagedRecords(header) => {
+            tracing::error!(position = header.position, count = header.count, "records are damaged");
+            replay_records(core, header);
+            Ok(())
+        }
+        Event::Hole(from, to) => {
+            tracing::error!(from, to, "frames of the journal are damaged: readers are told of the hole");
+            // Which shards lost records cannot be told, so every reader who passes the place is told.
+            for (_, shard) in core.catalogue.all_shards() {
+                if shard.log().closed.is_none() {
+                    let arrival = shard.log().last_arrival;
+                    shard.log().add(Entry { origin: from, position: from, bytes: 0, count: 0, arrival });
+                    core.catalogue.mark(&shard);
+                }
+            }
+            Ok(())
+        }
+    })
+}
+
+fn replay_records(core: &Core, header: &Header) {
+    let key = ShardKey { stream: header.stream, number: header.shard };
+    let Some((_, shard)) = core.catalogue.shard_by_key(key) else { return };
+    let Some(segment) = core.segments.holding(header.position) else { return };
+    let entry = Entry {
+        origin: header.origin,
+        position: header.position,
+        bytes: header.frame_bytes() as u32,
+        count: header.count,
+        arrival: header.arrival,
+    };
+    if header.origin == header.position {
+        let mut accepted = shard.arrival_accepted.lock();
+        *accepted = (*accepted).max(header.arrival);
+        drop(accepted);
+        core.add_records(&segment, &shard, entry, None);
+    } else {
+        core.move_records(&segment, &shard, entry);
+    }
+}
+
+/// Goes on where the journal ends; files that nothing refers to are free.
+fn settle(core: &mut Core, recovered: &Recovered, covered: Covered) {
+    core.sequencer = Arc::new(Sequencer::new(core.segments.bytes, recovered.end, recovered.last_state));
+    core.epoch = recovered.epoch;
+    *core.published.lock() =
+        Published { position: recovered.end, last_state: recovered.last_state, uncollected: 0 };
+    if let Some(reason) = &recovered.state_lost {
+        let reason = format!("the directory is open for reading only: {reason}");
+        tracing::error!("{reason}");
+        core.read_only = Some(reason);
+        return;
+    }
+    let (first, active) = (covered.position / core.segments.bytes, recovered.end / core.segments.bytes);
+    let idle = |number: u64, live: u64| number > active || (number < first && live == 0);
+    let numbers: Vec<(u64, u64)> = core.segments.all().iter().map(|s| (s.number, s.live())).collect();
+    for (number, _) in numbers.into_iter().filter(|(number, live)| idle(*number, *live)) {
+        if let Err(error) = core.segments.retire(number) {
+            tracing::warn!(%error, segment = number, "an unused segment cannot be removed");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! A checkpoint: one transaction that brings the state from one covered position to the next.
+//!
+//! It adds the entries of new frames, points moved ones to their new place, and drops what is trimmed. What it drops
+//! or moves away is reported, so that the caller can count it off its segments once the transaction is durable, and
+//! never before.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anabranch_model::Result;
+use redb::{Database, ReadableTable};
+
+use super::index::{BLOCK_ENTRIES_MAX, Block, Entry};
+use super::rows::{ShardKey, ShardRow, StreamRow};
+use super::{
+    COVERED, Covered, Fault, INDEX, META, SEGMENTS, SHARDS, STREAMS, State, seal, store_error, unseal,
+};
+
+/// Blocks that one checkpoint drops of one shard at most; the rest goes with the following ones.
+const DROPPED_BLOCKS_MAX: usize = 4_096;
+
+type IndexTable<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
+
+/// What changed since the last checkpoint.
+pub struct Checkpoint {
+    /// How far the state goes with this checkpoint.
+    pub covered: Covered,
+    /// Streams that were made, changed or deleted.
+    pub streams: Vec<(u64, Option<StreamRow>)>,
+    /// Shards that changed.
+    pub shards: Vec<ShardChange>,
+    /// Live bytes of every segment at the covered position.
+    pub live: BTreeMap<u64, u64>,
+    /// Size of a segment, to tell which one a position belongs to.
+    pub segment_bytes: u64,
+}
+
+/// What changed in one shard.
+pub struct ShardChange {
+    /// Which shard.
+    pub key: ShardKey,
+    /// How it is now. A doomed shard loses its row when its index is gone.
+    pub row: ShardRow,
+    /// Frames that were published.
+    pub added: Arc<Vec<Entry>>,
+    /// Frames that the cleaner has written again, with their new position.
+    pub moved: Arc<Vec<Entry>>,
+}
+
+/// What a checkpoint did.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Bytes that are no longer live, by segment.
+    pub freed: BTreeMap<u64, u64>,
+    /// Shards of which more is to be dropped.
+    pub unfinished: Vec<ShardKey>,
+    /// Doomed shards that are gone.
+    pub gone: Vec<ShardKey>,
+}
+
+/// Writes the tables of a new file.
+pub(super) fn initialise(database: &Database, covered: Covered) -> std::result::Result<(), Fault> {
+    let mut write = database.begin_write()?;
+    write.set_quick_repair(true);
+    for table in [STREAMS, SHARDS, INDEX, SEGMENTS] {
+        write.open_table(table)?;
+    }
+    write.open_table(META)?.insert(COVERED, &seal(COVERED, covered.encode())[..])?;
+    Ok(write.commit()?)
+}
+
+impl State {
+    /// Applies a checkpoint durably, or not at all.
+    pub fn commit(&self, checkpoint: &Checkpoint) -> Result<Outcome> {
+        let outcome = self.with(|database| Ok(apply(database, checkpoint)));
+        match outcome {
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(fault)) => {
+                // redb trusts nothing in memory after a failed write, and neither do we.
+                self.forget();
+                Err(store_error(fault))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn apply(database: &Database, checkpoint: &Checkpoint) -> std::result::Result<Outcome, Fault> {
+    let mut write = database.begin_write()?;
+    // The allocator's state is saved with the commit, so that opening after a crash needs no scan of the file.
+    write.set_quick_repair(true);
+    let mut outcome = Outcome::default();
+    {
+        let mut index = write.open_table(INDEX)?;
+        let mut shards = write.open_table(SHARDS)?;
+        for change in &checkpoint.shards {
+            let mut pen = IndexPen { index: &mut index, change, segment_bytes: checkpoint.segment_bytes };
+            pen.add()?;
+            pen.repoint(&mut outcome)?;
+            let finished = pen.drop_trimmed(&mut outcome)?;
+            let key = change.key.encode();
+            if change.row.doomed && finished {
+                shards.remove(&key[..])?;
+                outcome.gone.push(change.key);
+            } else {
+                shards.insert(&key[..], &seal(&key, change.row.encode())[..])?;
+            }
+            if !finished {
+                outcome.unfinished.push(change.key);
+            }
+        }
+        let mut streams = write.open_table(STREAMS)?;
+        for (stream, row) in &checkpoint.streams {
+            let key = stream.to_be_bytes();
+            match row {
+                Some(row) => streams.insert(&key[..], &seal(&key, row.encode())[..])?,
+                None => streams.remove(&key[..])?,
+            };
+        }
+        write_segments(&mut write.open_table(SEGMENTS)?, &checkpoint.live, &outcome.freed)?;
+        let covered = seal(COVERED, checkpoint.covered.encode());
+        write.open_table(META)?.insert(COVERED, &covered[..])?;
+    }
+    write.commit()?;
+    Ok(outcome)
+}
+
+fn write_segments(
+    table: &mut IndexTable<'_>,
+    live: &BTreeMap<u64, u64>,
+    freed: &BTreeMap<u64, u64>,
+) -> std::result::Result<(), Fault> {
+    table.retain(|key, _| key.try_into().is_ok_and(|key| live.contains_key(&u64::from_be_bytes(key))))?;
+    for (segment, live) in live {
+        let left = live.saturating_sub(freed.get(segment).copied().unwrap_or(0));
+        let key = segment.to_be_bytes();
+        let value = seal(&key, left.to_le_bytes().to_vec());
+        let same = table.get(&key[..])?.is_some_and(|old| old.value() == &value[..]);
+        if !same {
+            table.insert(&key[..], &value[..])?;
+        }
+    }
+    Ok(())
+}
+
+/// Edits the index of one shard.
+struct IndexPen<'a, 't> {
+    index: &'a mut IndexTable<'t>,
+    change: &'a ShardChange,
+    segment_bytes: u64,
+}
+
+impl IndexPen<'_, '_> {
+    /// Adds the new entries behind the last block, filling it first.
+    fn add(&mut self) -> std::result::Result<(), Fault> {
+        let Some(first) = self.change.added.first() else { return Ok(()) };
+        let mut block = match self.last_block(first.origin)? {
+            Some(block) if block.entries.len() < BLOCK_ENTRIES_MAX => block,
+            Some(full) => {
+                Block { previous: full.entries[full.entries.len() - 1].origin, entries: Vec::new() }
+            }
+            None => Block { previous: 0, entries: Vec::new() },
+        };
+        for entry in self.change.added.iter() {
+            block.entries.push(*entry);
+            if block.entries.len() == BLOCK_ENTRIES_MAX {
+                self.put(&block)?;
+                block = Block { previous: entry.origin, entries: Vec::new() };
+            }
+        }
+        if block.entries.is_empty() { Ok(()) } else { self.put(&block) }
+    }
+
+    /// Points entries to where the cleaner has put their frames.
+    fn repoint(&mut self, outcome: &mut Outcome) -> std::result::Result<(), Fault> {
+        let mut block: Option<Block> = None;
+        for moved in self.change.moved.iter() {
+            let held =
+                block.as_ref().is_some_and(|block| block.entries.iter().any(|e| e.origin == moved.origin));
+            if !held {
+                if let Some(done) = block.take() {
+                    self.put(&done)?;
+                }
+                block = self.last_block(moved.origin)?;
+            }
+            let entry = block.as_mut().and_then(|b| b.entries.iter_mut().find(|e| e.origin == moved.origin));
+            let left = match entry {
+                Some(entry) => std::mem::replace(entry, *moved),
+                None => *moved,
+            };
+            self.free(outcome, &left);
+        }
+        match block {
+            Some(block) => self.put(&block),
+            None => Ok(()),
+        }
+    }
+
+    /// Drops entries below the horizon; false if more are left than one checkpoint takes.
+    fn drop_trimmed(&mut self, outcome: &mut Outcome) -> std::result::Result<bool, Fault> {
+        let horizon = if self.change.row.doomed { u64::MAX } else { self.change.row.horizon };
+        for _ in 0..DROPPED_BLOCKS_MAX {
+            let Some(block) = self.first_block()? else { return Ok(true) };
+            if block.entries[0].origin >= horizon {
+                return Ok(true);
+            }
+            let first = block.entries[0].origin;
+            let (dropped, kept): (Vec<Entry>, Vec<Entry>) =
+                block.entries.iter().partition(|e| e.origin < horizon);
+            dropped.iter().for_each(|entry| self.free(outcome, entry));
+            self.index.remove(&self.change.key.index_key(first)[..])?;
+            if !kept.is_empty() {
+                self.put(&Block { previous: dropped[dropped.len() - 1].origin, entries: kept })?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn free(&self, outcome: &mut Outcome, entry: &Entry) {
+        if entry.count > 0 {
+            *outcome.freed.entry(entry.position / self.segment_bytes).or_default() += u64::from(entry.bytes);
+        }
+    }
+
+    fn last_block(&mut self, origin: u64) -> std::result::Result<Option<Block>, Fault> {
+        self.block(0, origin, true)
+    }
+
+    fn first_block(&mut self) -> std::result::Result<Option<Block>, Fault> {
+        self.block(0, u64::MAX, false)
+    }
+
+    fn block(
+        &mut self,
+        first: u64,
+        last: u64,
+        from_the_end: bool,
+    ) -> std::result::Result<Option<Block>, Fault> {
+        let (first, last) = (self.change.key.index_key(first), self.change.key.index_key(last));
+        let mut range = self.index.range(&first[..]..=&last[..])?;
+        let row = if from_the_end { range.next_back() } else { range.next() };
+        let Some(row) = row else { return Ok(None) };
+        let (key, value) = row?;
+        Ok(Some(Block::decode(unseal(INDEX, key.value(), value.value())?)?))
+    }
+
+    fn put(&mut self, block: &Block) -> std::result::Result<(), Fault> {
+        let key = self.change.key.index_key(block.entries[0].origin);
+        self.index.insert(&key[..], &seal(&key, block.encode())[..])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+//! The materialised state: catalogue and index of the journal in `state.redb`, committed together with the position
+//! of the journal that it covers.
+//!
+//! | table | key | value | lives |
+//! |---|---|---|---|
+//! | `meta` | `covered` | position, epoch, last state frame | always |
+//! | `streams` | stream | name, creation, retention, next shard number | while the stream exists |
+//! | `shards` | stream, shard | range, lineage, horizon, tail | until retention or deletion has removed its index |
+//! | `index` | stream, shard, first origin | up to 128 entries that say where frames lie | while a frame is live |
+//! | `segments` | segment | live bytes | while the segment exists |
+//!
+//! What must hold: only durable frames reach this file; a value carries a checksum over its key and itself, since
+//! redb verifies its own only when it repairs; the file can be behind the journal, never ahead of it.
+
+pub mod backend;
+pub mod checkpoint;
+pub mod index;
+pub mod rows;
+
+use std::sync::Arc;
+
+use anabranch_model::{Disk, Error, Open, Result};
+use parking_lot::RwLock;
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+
+use crate::encoding::{Put, Take};
+use backend::DiskBackend;
+pub use checkpoint::{Checkpoint, Outcome, ShardChange};
+pub use index::{Block, Entry};
+pub use rows::{ClosedRow, ShardKey, ShardRow, StreamRow};
+
+pub(crate) type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
+pub(crate) const META: Table = TableDefinition::new("meta");
+pub(crate) const STREAMS: Table = TableDefinition::new("streams");
+pub(crate) const SHARDS: Table = TableDefinition::new("shards");
+pub(crate) const INDEX: Table = TableDefinition::new("index");
+pub(crate) const SEGMENTS: Table = TableDefinition::new("segments");
+pub(crate) const COVERED: &[u8] = b"covered";
+
+/// The file.
+pub const FILE: &str = "state.redb";
+const FILE_NEW: &str = "state.redb.new";
+/// A file up to this size is verified whole when it is opened; in a larger one each value still carries its checksum.
+const VERIFIED_BYTES_MAX: u64 = 256 << 20;
+
+/// How much of the journal the state contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Covered {
+    /// Everything before this position.
+    pub position: u64,
+    /// The epoch at that position.
+    pub epoch: u32,
+    /// The last state frame before that position.
+    pub last_state: u64,
+}
+
+/// Everything but the index, as it was at [`Covered::position`].
+#[derive(Debug)]
+pub struct Loaded {
+    /// How far this goes.
+    pub covered: Covered,
+    /// Streams by identifier.
+    pub streams: Vec<(u64, StreamRow)>,
+    /// Shards in the order of streams and numbers.
+    pub shards: Vec<(ShardKey, ShardRow)>,
+    /// Live bytes of segments.
+    pub segments: Vec<(u64, u64)>,
+}
+
+/// The open file. After a failed commit it is opened anew at the next use.
+pub struct State {
+    disk: Arc<dyn Disk>,
+    cache_bytes: usize,
+    database: RwLock<Option<Database>>,
+}
+
+impl State {
+    /// Makes the file with nothing but `covered` in it. The name appears only when the contents are durable.
+    pub fn create(disk: &Arc<dyn Disk>, covered: Covered) -> Result<()> {
+        if disk.list("").map_err(io_error)?.iter().any(|name| name == FILE_NEW) {
+            disk.remove(FILE_NEW).map_err(io_error)?;
+        }
+        let file = disk.open(FILE_NEW, Open::CreateNew).map_err(io_error)?;
+        let database = Database::builder()
+            .create_with_backend(DiskBackend::new(file))
+            .map_err(|e| store_error(e.into()))?;
+        checkpoint::initialise(&database, covered).map_err(store_error)?;
+        drop(database);
+        disk.rename(FILE_NEW, FILE).map_err(io_error)?;
+        disk.sync_directory("").map_err(io_error)
+    }
+
+    /// Opens and verifies the file.
+    pub fn open(disk: Arc<dyn Disk>, cache_bytes: usize) -> Result<State> {
+        let mut database = open_database(&disk, cache_bytes)?;
+        let small = disk.open(FILE, Open::Existing).and_then(|file| file.len()).map_err(io_error)?
+            <= VERIFIED_BYTES_MAX;
+        if small && !matches!(database.check_integrity(), Ok(true)) {
+            return Err(Error::Corrupt(format!("`{FILE}` is damaged: its checksums do not match")));
+        }
+        Ok(State { disk, cache_bytes, database: RwLock::new(Some(database)) })
+    }
+
+    /// Reads everything but the index.
+    pub fn load(&self) -> Result<Loaded> {
+        self.with(|database| {
+            let read = database.begin_read()?;
+            let meta = read.open_table(META)?;
+            let covered = meta.get(COVERED)?.ok_or_else(|| damaged(META))?;
+            let covered = Covered::decode(unseal(META, COVERED, covered.value())?)?;
+            Ok(Loaded {
+                covered,
+                streams: all(&read, STREAMS, |k, v| Ok((u64_key(k)?, StreamRow::decode(v)?)))?,
+                shards: all(&read, SHARDS, |k, v| Ok((ShardKey::decode(k)?, ShardRow::decode(v)?)))?,
+                segments: all(&read, SEGMENTS, |k, v| Ok((u64_key(k)?, Take(v).u64()?)))?,
+            })
+        })
+    }
+
+    /// The last block of a shard's index that begins at `origin` or before.
+    pub fn block_at(&self, shard: ShardKey, origin: u64) -> Result<Option<Block>> {
+        self.block(shard, 0, origin, true)
+    }
+
+    /// The first block of a shard's index that begins behind `origin`.
+    pub fn block_after(&self, shard: ShardKey, origin: u64) -> Result<Option<Block>> {
+        self.block(shard, origin.saturating_add(1), u64::MAX, false)
+    }
+
+    fn block(&self, shard: ShardKey, first: u64, last: u64, from_the_end: bool) -> Result<Option<Block>> {
+        self.with(|database| {
+            let table = database.begin_read()?.open_table(INDEX)?;
+            let (first, last) = (shard.index_key(first), shard.index_key(last));
+            let mut range = table.range(&first[..]..=&last[..])?;
+            let row = if from_the_end { range.next_back() } else { range.next() };
+            let Some(row) = row else { return Ok(None) };
+            let (key, value) = row?;
+            Ok(Some(Block::decode(unseal(INDEX, key.value(), value.value())?)?))
+        })
+    }
+
+    /// Runs `action` on the database, opening it if a failure closed it.
+    pub(crate) fn with<T>(&self, action: impl Fn(&Database) -> std::result::Result<T, Fault>) -> Result<T> {
+        loop {
+            if let Some(database) = &*self.database.read() {
+                return action(database).map_err(store_error);
+            }
+            let mut slot = self.database.write();
+            if slot.is_none() {
+                *slot = Some(open_database(&self.disk, self.cache_bytes)?);
+            }
+        }
+    }
+
+    /// Closes the file, so that the next use opens it and finds what is really on the disk.
+    pub(crate) fn forget(&self) {
+        *self.database.write() = None;
+    }
+}
+
+fn open_database(disk: &Arc<dyn Disk>, cache_bytes: usize) -> Result<Database> {
+    let file = disk.open(FILE, Open::Existing).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::Corrupt(format!("`{FILE}` is missing")),
+        _ => io_error(error),
+    })?;
+    Database::builder()
+        .set_cache_size(cache_bytes)
+        .create_with_backend(DiskBackend::new(file))
+        .map_err(|error| store_error(error.into()))
+}
+
+impl Covered {
+    fn encode(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(20);
+        bytes.put_u64(self.position);
+        bytes.put_u32(self.epoch);
+        bytes.put_u64(self.last_state);
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> std::result::Result<Covered, Fault> {
+        let mut take = Take(bytes);
+        Ok(Covered { position: take.u64()?, epoch: take.u32()?, last_state: take.u64()? })
+    }
+}
+
+/// What goes wrong between this module and redb.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Redb(redb::Error),
+    Damaged(String),
+}
+
+impl<E: Into<redb::Error>> From<E> for Fault {
+    fn from(error: E) -> Self {
+        Fault::Redb(error.into())
+    }
+}
+
+impl From<crate::encoding::Malformed> for Fault {
+    fn from(_: crate::encoding::Malformed) -> Self {
+        Fault::Damaged(format!("`{FILE}` holds a value that cannot be read"))
+    }
+}
+
+fn damaged(table: Table) -> Fault {
+    use redb::TableHandle;
+    Fault::Damaged(format!(
+        "`{FILE}` is damaged: a value of table `{}` does not match its checksum",
+        table.name()
+    ))
+}
+
+pub(crate) fn store_error(fault: Fault) -> Error {
+    match fault {
+        Fault::Redb(redb::Error::Io(error)) => io_error(error),
+        Fault::Redb(error) => Error::Corrupt(format!("`{FILE}`: {error}")),
+        Fault::Damaged(text) => Error::Corrupt(text),
+    }
+}
+
+pub(crate) fn io_error(error: std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => Error::DiskFull,
+        _ => Error::Stopped(format!("the disk failed: {error}")),
+    }
+}
+
+/// Adds the checksum over key and value.
+pub(crate) fn seal(key: &[u8], mut value: Vec<u8>) -> Vec<u8> {
+    let checksum = checksum(key, &value);
+    value.put_u32(checksum);
+    value
+}
+
+/// Checks and removes the checksum.
+pub(crate) fn unseal<'a>(table: Table, key: &[u8], sealed: &'a [u8]) -> std::result::Result<&'a [u8], Fault> {
+    let (value, sum) = sealed.split_last_chunk::<4>().ok_or_else(|| damaged(table))?;
+    if u32::from_le_bytes(*sum) == checksum(key, value) { Ok(value) } else { Err(damaged(table)) }
+}
+
+fn checksum(key: &[u8], value: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(key);
+    hasher.update(value);
+    hasher.finalize()
+}
+
+fn u64_key(key: &[u8]) -> std::result::Result<u64, Fault> {
+    key.try_into().map(u64::from_be_bytes).map_err(|_| crate::encoding::Malformed.into())
+}
+
+fn all<T>(
+    read: &redb::ReadTransaction,
+    table: Table,
+    decode: impl Fn(&[u8], &[u8]) -> std::result::Result<T, Fault>,
+) -> std::result::Result<Vec<T>, Fault> {
+    let mut rows = Vec::new();
+    for row in read.open_table(table)?.iter()? {
+        let (key, value) = row?;
+        rows.push(decode(key.value(), unseal(table, key.value(), value.value())?)?);
+    }
+    Ok(rows)
+}

@@ -1,0 +1,158 @@
+//! Appending: records are checked, routed by their hash key and put into one frame a shard; the frames get their place
+//! in the journal, and the call returns when they are durable and visible.
+//!
+//! There is one write path: a single record is a batch of one.
+
+use std::sync::Arc;
+
+use anabranch_model::stream::check_append;
+use anabranch_model::{Appended, Error, NewRecord, Result, StreamName};
+
+use super::catalogue::{Accepted, Effect, Stream};
+use super::records::{draft, number, sequence, stored_bytes};
+use super::shard::Shard;
+use crate::core::{Attempt, Core};
+use crate::journal::frame::frame_bytes;
+use crate::journal::{Draft, Urgency};
+
+/// The result of each record, in the order of the call.
+pub type Results = Vec<std::result::Result<Appended, Error>>;
+
+impl Core {
+    /// Stores records. See [`StreamStore::append`](anabranch_model::StreamStore::append).
+    pub async fn append(&self, name: &StreamName, records: Vec<NewRecord>) -> Result<Results> {
+        check_append(&records)?;
+        let stream = self.catalogue.stream(name)?;
+        let mut batch = Batch::new(self, &records);
+        if self.shard_limits {
+            batch.throttle(self, &stream);
+        }
+        if batch.admitted == 0 {
+            return Ok(batch.into_results());
+        }
+        let mut permit = Some(self.budget.write(batch.bytes).await);
+        self.submit(|| batch.attempt(self, &stream, &mut permit)).await?;
+        Ok(batch.into_results())
+    }
+}
+
+/// The records of one call on their way.
+struct Batch<'a> {
+    records: &'a [NewRecord],
+    /// `None` while a record is on its way.
+    results: Vec<Option<std::result::Result<Appended, Error>>>,
+    hash_keys: Vec<anabranch_model::HashKey>,
+    admitted: usize,
+    bytes: usize,
+}
+
+/// The records of one batch that go to one shard.
+struct Share {
+    shard: Arc<Shard>,
+    draft: Draft,
+    indexes: Vec<usize>,
+}
+
+impl<'a> Batch<'a> {
+    fn new(core: &Core, records: &'a [NewRecord]) -> Batch<'a> {
+        let results: Vec<_> = records.iter().map(|record| check(core, record).err().map(Err)).collect();
+        let admitted = results.iter().filter(|result| result.is_none()).count();
+        Batch {
+            hash_keys: records.iter().map(NewRecord::hash_key).collect(),
+            bytes: records.iter().map(stored_bytes).sum(),
+            records,
+            results,
+            admitted,
+        }
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = usize> {
+        self.results.iter().enumerate().filter(|(_, result)| result.is_none()).map(|(index, _)| index)
+    }
+
+    /// Refuses records that a shard does not take this second.
+    fn throttle(&mut self, core: &Core, stream: &Stream) {
+        let (now, routes) = (core.clock.elapsed(), stream.accepted.lock().routes.clone());
+        for index in self.waiting().collect::<Vec<_>>() {
+            let shard = &routes[Accepted::route(&routes, self.hash_keys[index])];
+            if let Err(too_fast) = shard.throttle.lock().write(now, self.records[index].size()) {
+                metrics::counter!("anabranch_stream_throttled_records_total").increment(1);
+                self.admitted -= 1;
+                self.results[index] = Some(Err(Error::Throttled {
+                    shard: shard.id.clone(),
+                    limit: too_fast.limit,
+                    retry_after: too_fast.retry_after,
+                }));
+            }
+        }
+    }
+
+    /// Builds the frames without a lock, and takes a turn if the shards are still the same.
+    fn attempt(
+        &mut self,
+        core: &Core,
+        stream: &Arc<Stream>,
+        permit: &mut Option<tokio::sync::OwnedSemaphorePermit>,
+    ) -> Attempt<()> {
+        loop {
+            let routes = stream.accepted.lock().routes.clone();
+            let shares = self.shares(&routes);
+            let accepted = stream.accepted.lock();
+            if accepted.deleted {
+                return Err(Error::StreamNotFound(stream.name.clone()).into());
+            }
+            if !Arc::ptr_eq(&routes, &accepted.routes) {
+                continue;
+            }
+            let mut turn = core.turn(shares.iter().map(|share| share.draft.bytes()), Urgency::Normal)?;
+            let now = core.now_ms();
+            for Share { shard, mut draft, indexes } in shares {
+                let mut last = shard.arrival_accepted.lock();
+                let arrival = now.max(*last);
+                *last = arrival;
+                drop(last);
+                draft.set_arrival(arrival);
+                let count = indexes.len() as u32;
+                let effect = Effect::Appended { shard: shard.clone(), count, arrival };
+                let origin = turn.push(draft, |_| Some(effect));
+                for (place, index) in indexes.into_iter().enumerate() {
+                    let sequence = number(sequence(origin, place as u32));
+                    self.results[index] = Some(Ok(Appended { shard: shard.id.clone(), sequence }));
+                }
+            }
+            return Ok(((), turn.finish(permit.take())));
+        }
+    }
+
+    fn shares(&self, routes: &[Arc<Shard>]) -> Vec<Share> {
+        let mut routed: Vec<(usize, usize)> =
+            self.waiting().map(|index| (Accepted::route(routes, self.hash_keys[index]), index)).collect();
+        // Stable in the order of the call: that is the order within a shard.
+        routed.sort_by_key(|(route, _)| *route);
+        routed
+            .chunk_by(|(a, _), (b, _)| a == b)
+            .map(|chunk| {
+                let shard = routes[chunk[0].0].clone();
+                let indexes: Vec<usize> = chunk.iter().map(|(_, index)| *index).collect();
+                let draft = draft(shard.key, indexes.iter().map(|index| &self.records[*index]));
+                Share { shard, draft, indexes }
+            })
+            .collect()
+    }
+
+    fn into_results(self) -> Results {
+        self.results.into_iter().map(|result| result.expect("every record has its result")).collect()
+    }
+}
+
+fn check(core: &Core, record: &NewRecord) -> Result<()> {
+    record.check()?;
+    // Segments are far larger than any record, except where a test makes them small.
+    if frame_bytes(stored_bytes(record)) as u64 > core.sequencer.frame_bytes_max() {
+        return Err(Error::Invalid(format!(
+            "a record of {} bytes does not fit into a segment",
+            record.size()
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! Reading: a position becomes a sequence number, entries say where the frames lie, and every byte that is handed out
+//! has passed its checksum.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_model::{
+    Batch, Error, Next, Position, ReadLimit, Record, Result, ShardId, StreamName, Timestamp,
+};
+use bytes::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::locate::end_of;
+use super::records::{decode, number, sequence};
+use super::shard::Shard;
+use crate::budget::Held;
+use crate::core::Core;
+use crate::journal::Header;
+use crate::journal::frame::payload_range;
+use crate::state::Entry;
+
+/// Frames that lie this close together are read in one go.
+const GAP_BYTES_MAX: u64 = 16 << 10;
+/// One go reads this much at most, unless a single frame is larger.
+const SPAN_BYTES_MAX: u64 = 1 << 20;
+
+impl Core {
+    /// Reads a batch. See [`ShardSource::read`](anabranch_model::ShardSource::read).
+    pub async fn read(
+        self: &Arc<Self>,
+        name: &StreamName,
+        id: &ShardId,
+        from: Position,
+        limit: ReadLimit,
+    ) -> Result<Batch> {
+        let (_, shard) = self.catalogue.shard(name, id)?;
+        if self.shard_limits {
+            let admitted = shard.throttle.lock().read(self.clock.elapsed());
+            admitted.map_err(|too_fast| Error::Throttled {
+                shard: id.clone(),
+                limit: too_fast.limit,
+                retry_after: too_fast.retry_after,
+            })?;
+        }
+        let batch = self.read_shard(&shard, from, limit.clamped()).await?;
+        if self.shard_limits {
+            shard.throttle.lock().have_read(batch.records.iter().map(Record::size).sum());
+        }
+        Ok(batch)
+    }
+
+    /// Reads a batch of a shard that was looked up before.
+    pub async fn read_shard(
+        self: &Arc<Self>,
+        shard: &Arc<Shard>,
+        from: Position,
+        limit: ReadLimit,
+    ) -> Result<Batch> {
+        // Only what needs the disk leaves this task.
+        if let Some(batch) = self.nothing_new(shard, from) {
+            return Ok(batch);
+        }
+        let (core, for_disk) = (self.clone(), shard.clone());
+        let (from, entries) = on_disk_thread(move || core.plan(&for_disk, from, limit)).await?;
+        let bytes = entries.iter().map(|entry| entry.bytes as usize).sum::<usize>();
+        let permit = self.budget.read(bytes).await?;
+        let (core, shard) = (self.clone(), shard.clone());
+        on_disk_thread(move || core.read_entries(&shard, from, &entries, limit, permit)).await
+    }
+
+    /// The answer to a reader at the end of a shard, who asks often.
+    fn nothing_new(&self, shard: &Shard, from: Position) -> Option<Batch> {
+        let log = shard.log();
+        let from = match from {
+            Position::Latest => log.tail,
+            Position::At(sequence) => sequence.as_u128().unwrap_or(u128::MAX),
+            Position::After(sequence) => sequence.next().as_u128().unwrap_or(u128::MAX),
+            Position::TrimHorizon | Position::AtTimestamp(_) => return None,
+        };
+        (from >= log.tail).then(|| Batch {
+            records: Vec::new(),
+            next: match &log.closed {
+                Some(closed) => Next::Ended(ids(&closed.children)),
+                None => Next::At(Position::At(number(from))),
+            },
+            behind: Duration::ZERO,
+        })
+    }
+
+    /// Turns the position into a number and finds the frames that a read of this size needs.
+    fn plan(&self, shard: &Shard, from: Position, limit: ReadLimit) -> Result<(u128, Vec<Entry>)> {
+        let (horizon, tail) = {
+            let log = shard.log();
+            (sequence(log.horizon, 0), log.tail)
+        };
+        let from = match from {
+            Position::TrimHorizon => horizon,
+            Position::Latest => tail,
+            Position::At(sequence) => sequence.as_u128().unwrap_or(u128::MAX).max(horizon),
+            Position::After(sequence) => sequence.next().as_u128().unwrap_or(u128::MAX).max(horizon),
+            Position::AtTimestamp(time) => self.locate_time(shard, time.as_millis())?,
+        };
+        let (mut bytes, mut records) = (0, 0);
+        let entries = self.locate(shard, from, |entry| {
+            let first_wanted =
+                (from.saturating_sub(sequence(entry.origin, 0)) as u64).min(u64::from(entry.count));
+            records += (u64::from(entry.count) - first_wanted) as usize;
+            bytes += entry.bytes as usize;
+            records >= limit.records || bytes >= limit.bytes
+        })?;
+        Ok((from, entries))
+    }
+
+    fn read_entries(
+        &self,
+        shard: &Shard,
+        from: u128,
+        entries: &[Entry],
+        limit: ReadLimit,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Batch> {
+        let mut reading = Reading { records: Vec::new(), bytes: 0, next: from, limit, full: false };
+        let mut permit = Some(permit);
+        for span in spans(entries, self.segments.bytes) {
+            let bytes =
+                span[span.len() - 1].position + u64::from(span[span.len() - 1].bytes) - span[0].position;
+            let share = permit.as_mut().and_then(|rest| rest.split(kib(bytes).min(rest.num_permits())));
+            let buffer = self.read_span(span[0].position, bytes as usize, share);
+            for entry in span {
+                let frame =
+                    buffer.as_ref().and_then(|buffer| frame_in(buffer, span[0].position, entry, shard));
+                if !reading.add(entry, frame) {
+                    let damaged = !reading.full;
+                    return self.finish(shard, reading, damaged.then_some(entry));
+                }
+            }
+        }
+        self.finish(shard, reading, None)
+    }
+
+    fn read_span(&self, position: u64, bytes: usize, share: Option<OwnedSemaphorePermit>) -> Option<Bytes> {
+        let segment = self.segments.holding(position)?;
+        let mut buffer = vec![0; bytes];
+        match segment.file.read_exact_at(self.segments.offset(position), &mut buffer) {
+            Ok(()) => Some(Bytes::from_owner(Held::new(buffer, share))),
+            Err(error) => {
+                tracing::error!(%error, position, "a segment cannot be read");
+                None
+            }
+        }
+    }
+
+    fn finish(&self, shard: &Shard, reading: Reading, damaged: Option<&Entry>) -> Result<Batch> {
+        if let (Some(entry), true) = (damaged, reading.records.is_empty()) {
+            return Err(self.damage(shard, reading.next, entry));
+        }
+        let log = shard.log();
+        let caught_up = reading.next >= log.tail;
+        let behind = match reading.records.last() {
+            Some(record) if !caught_up => self.clock.now().since(record.arrival),
+            None if !caught_up => self.clock.now().since(Timestamp::from_millis(log.last_arrival)),
+            _ => Duration::ZERO,
+        };
+        let next = match &log.closed {
+            Some(closed) if caught_up => Next::Ended(ids(&closed.children)),
+            _ => Next::At(Position::At(number(reading.next))),
+        };
+        Ok(Batch { records: reading.records, next, behind })
+    }
+
+    fn damage(&self, shard: &Shard, from: u128, entry: &Entry) -> Error {
+        metrics::counter!("anabranch_stream_damaged_frames_total").increment(1);
+        tracing::error!(shard = %shard.id, stream = shard.key.stream, origin = entry.origin, "records are damaged");
+        let from = from.max(sequence(entry.origin, 0));
+        Error::Damaged { shard: shard.id.clone(), from: number(from), resume_at: number(end_of(entry)) }
+    }
+}
+
+/// A batch in the making.
+struct Reading {
+    records: Vec<Record>,
+    bytes: usize,
+    /// The first number that is not in `records`.
+    next: u128,
+    limit: ReadLimit,
+    full: bool,
+}
+
+impl Reading {
+    /// Adds the records of a frame; false if the batch is full or the frame is damaged.
+    fn add(&mut self, entry: &Entry, frame: Option<Bytes>) -> bool {
+        if self.records.len() >= self.limit.records
+            || (self.bytes >= self.limit.bytes && !self.records.is_empty())
+        {
+            self.full = true;
+            return false;
+        }
+        let Some(payload) = frame else { return false };
+        let (bytes, limit, already) = (&mut self.bytes, self.limit, self.records.len());
+        let mut taken = already;
+        let mut stopped_at = None;
+        self.records.reserve((entry.count as usize).min(limit.records - already));
+        let outcome = decode(&payload, entry.origin, entry.arrival, self.next, &mut self.records, |record| {
+            let fits = taken < limit.records && (taken == 0 || *bytes + record.size() <= limit.bytes);
+            if fits {
+                *bytes += record.size();
+                taken += 1;
+            } else {
+                stopped_at = record.sequence.as_u128();
+            }
+            !fits
+        });
+        match outcome {
+            Ok(true) => self.next = end_of(entry),
+            Ok(false) => {
+                self.full = true;
+                self.next = stopped_at.unwrap_or(self.next);
+            }
+            // The checksum held, so this was written wrongly: as good as damaged.
+            Err(_) => self.records.truncate(already),
+        }
+        matches!(outcome, Ok(true))
+    }
+}
+
+/// The payload of an entry's frame, if it is what was written.
+fn frame_in(buffer: &Bytes, start: u64, entry: &Entry, shard: &Shard) -> Option<Bytes> {
+    let at = (entry.position - start) as usize;
+    let frame = buffer.slice(at..at + entry.bytes as usize);
+    let header = Header::decode(&frame, entry.position)?;
+    let same = (header.origin, header.stream, header.shard, header.count)
+        == (entry.origin, shard.key.stream, shard.key.number, entry.count);
+    if !same || payload_range(header.payload_bytes).end > frame.len() {
+        return None;
+    }
+    let payload = frame.slice(payload_range(header.payload_bytes));
+    header.matches(&payload).then_some(payload)
+}
+
+/// Entries that are read in one go: in one segment, close together, in rising positions.
+fn spans(entries: &[Entry], segment_bytes: u64) -> Vec<&[Entry]> {
+    let mut spans = Vec::new();
+    let mut start = 0;
+    for next in 1..=entries.len() {
+        let goes_on = next < entries.len() && {
+            let (first, last, entry) = (&entries[start], &entries[next - 1], &entries[next]);
+            let end = last.position + u64::from(last.bytes);
+            entry.position >= end
+                && entry.position - end <= GAP_BYTES_MAX
+                && entry.position / segment_bytes == first.position / segment_bytes
+                && entry.position + u64::from(entry.bytes) - first.position <= SPAN_BYTES_MAX
+        };
+        if !goes_on {
+            spans.push(&entries[start..next]);
+            start = next;
+        }
+    }
+    spans
+}
+
+fn kib(bytes: u64) -> usize {
+    bytes.div_ceil(1024) as usize
+}
+
+fn ids(numbers: &[u32]) -> Vec<ShardId> {
+    numbers.iter().map(|number| ShardId::numbered(u64::from(*number))).collect()
+}
+
+/// Runs what may wait for the disk where waiting is allowed.
+async fn on_disk_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => Err(Error::Stopped("it is shutting down".into())),
+    }
+}

@@ -1,0 +1,42 @@
+//! The nouns that every crate of Anabranch shares, and the ports with their laws.
+//!
+//! Invariant: this crate performs no I/O, reads no clock, and knows no wire format. Whoever needs time or
+//! files takes them as values ([`Clock`], [`Disk`]).
+//!
+//! Read in this order: a record and where it goes ([`record`], [`hash_key`], [`sequence`]), the shards of a
+//! stream ([`shard`], [`graph`]), where reading starts ([`position`]), and then what a store must do ([`stream`]).
+
+pub mod limits;
+
+pub mod hash_key;
+pub mod name;
+pub mod record;
+pub mod sequence;
+
+pub mod graph;
+pub mod position;
+pub mod shard;
+
+pub mod error;
+pub mod stream;
+
+pub mod clock;
+pub mod disk;
+
+#[cfg(feature = "laws")]
+pub mod laws;
+
+pub use clock::{Clock, Timestamp};
+pub use disk::{Disk, DiskFile, Open};
+pub use error::{Error, NextMove, Result};
+pub use graph::ShardGraph;
+pub use hash_key::{HashKey, HashRange};
+pub use name::{ShardId, StreamName};
+pub use position::Position;
+pub use record::{NewRecord, Record};
+pub use sequence::SequenceNumber;
+pub use shard::Shard;
+pub use stream::{
+    Appended, Batch, Capabilities, Follow, Next, Page, ReadLimit, ShardSource, StreamOptions, StreamStore,
+    StreamSummary, check_append, check_retention,
+};

@@ -1,0 +1,77 @@
+//! What goes in and what comes out.
+
+use bytes::Bytes;
+
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::hash_key::HashKey;
+use crate::limits::{PARTITION_KEY_CHARS_MAX, RECORD_BYTES_MAX};
+use crate::sequence::SequenceNumber;
+
+/// A record that a writer hands over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRecord {
+    /// UTF-8; records with one key stay in order.
+    pub partition_key: Bytes,
+    /// Chooses the shard in place of the hash of the partition key.
+    pub explicit_hash_key: Option<HashKey>,
+    /// The payload.
+    pub data: Bytes,
+}
+
+impl NewRecord {
+    /// A record that the hash of its partition key sends to a shard.
+    pub fn new(partition_key: impl Into<Bytes>, data: impl Into<Bytes>) -> Self {
+        NewRecord { partition_key: partition_key.into(), explicit_hash_key: None, data: data.into() }
+    }
+
+    /// The place of this record in the hash-key space.
+    pub fn hash_key(&self) -> HashKey {
+        self.explicit_hash_key.unwrap_or_else(|| HashKey::of(&self.partition_key))
+    }
+
+    /// What counts against limits of size: key and payload.
+    pub fn size(&self) -> usize {
+        self.partition_key.len() + self.data.len()
+    }
+
+    /// Whether a store may take this record, wherever it goes.
+    pub fn check(&self) -> Result<()> {
+        let key = std::str::from_utf8(&self.partition_key).map_err(|error| {
+            Error::Invalid(format!("partition key is not UTF-8: byte {} is wrong", error.valid_up_to()))
+        })?;
+        let chars = key.chars().count();
+        if chars == 0 || chars > PARTITION_KEY_CHARS_MAX {
+            return Err(Error::Invalid(format!(
+                "partition key has {chars} characters: 1 to {PARTITION_KEY_CHARS_MAX} are allowed"
+            )));
+        }
+        let bytes = self.data.len();
+        if bytes > RECORD_BYTES_MAX {
+            return Err(Error::Invalid(format!(
+                "record has {bytes} bytes of data: at most {RECORD_BYTES_MAX} are allowed"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A record that a reader gets. Key and payload are slices of the buffer that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its place in the shard.
+    pub sequence: SequenceNumber,
+    /// When the store took it; never decreasing within a shard.
+    pub arrival: Timestamp,
+    /// UTF-8.
+    pub partition_key: Bytes,
+    /// The payload.
+    pub data: Bytes,
+}
+
+impl Record {
+    /// What counts against limits of size: key and payload.
+    pub fn size(&self) -> usize {
+        self.partition_key.len() + self.data.len()
+    }
+}
