@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_model::{Error, Result};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The unit of the shares: a permit for every started KiB.
@@ -27,6 +28,8 @@ pub struct Budget {
     total: u64,
     writes: Share,
     reads: Share,
+    /// Buffers for reads.
+    pub buffers: Arc<Buffers>,
 }
 
 struct Share {
@@ -54,7 +57,7 @@ impl Budget {
     /// Deals out `total` bytes.
     pub fn new(total: u64) -> Budget {
         let total = total.max(BUDGET_BYTES_MIN);
-        Budget { total, writes: Share::new(total / 2), reads: Share::new(total / 4) }
+        Budget { total, writes: Share::new(total / 2), reads: Share::new(total / 4), buffers: Arc::default() }
     }
 
     /// The share of the state's cache.
@@ -100,21 +103,67 @@ impl Budget {
     }
 }
 
-/// A buffer that gives its share back when the last slice of it is dropped.
+/// A buffer that gives its share back when the last slice of it is dropped, and itself to the pool it came from.
 pub struct Held {
     bytes: Vec<u8>,
-    _permit: Option<OwnedSemaphorePermit>,
+    length: usize,
+    _permit: OwnedSemaphorePermit,
+    pool: Option<Arc<Buffers>>,
 }
 
 impl Held {
     /// Ties a buffer to its share.
-    pub fn new(bytes: Vec<u8>, permit: Option<OwnedSemaphorePermit>) -> Held {
-        Held { bytes, _permit: permit }
+    pub fn new(bytes: Vec<u8>, permit: OwnedSemaphorePermit) -> Held {
+        Held { length: bytes.len(), bytes, _permit: permit, pool: None }
+    }
+
+    /// The part that is in use.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.length]
     }
 }
 
 impl AsRef<[u8]> for Held {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[..self.length]
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            pool.put_back(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+/// Buffers for reads, used again: the kernel hands out fresh memory page by page, which costs as much as the read.
+#[derive(Default)]
+pub struct Buffers {
+    free: Mutex<Vec<Vec<u8>>>,
+}
+
+/// Size of a buffer that is kept; smaller reads do not gain from it, larger ones are rare.
+const BUFFER_BYTES: usize = 2 << 20;
+/// Reads below this size get a buffer of their own size.
+const SMALL_BYTES: usize = 64 << 10;
+/// Buffers that are kept.
+const BUFFERS_MAX: usize = 4;
+
+impl Buffers {
+    /// A buffer of this length, with whatever bytes in it.
+    pub fn take(self: &Arc<Self>, length: usize, permit: OwnedSemaphorePermit) -> Held {
+        if !(SMALL_BYTES..=BUFFER_BYTES).contains(&length) {
+            return Held::new(vec![0; length], permit);
+        }
+        let bytes = self.free.lock().pop().unwrap_or_else(|| vec![0; BUFFER_BYTES]);
+        Held { bytes, length, _permit: permit, pool: Some(self.clone()) }
+    }
+
+    fn put_back(&self, bytes: Vec<u8>) {
+        let mut free = self.free.lock();
+        if free.len() < BUFFERS_MAX {
+            free.push(bytes);
+        }
     }
 }

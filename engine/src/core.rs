@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_model::{Clock, Error, Result};
+use anabranch_model::{Clock, Disk, Error, Result};
 use parking_lot::Mutex;
 
 use crate::budget::Budget;
@@ -12,6 +12,8 @@ use crate::stream::catalogue::{Catalogue, Effect};
 
 /// The shared parts.
 pub struct Core {
+    /// The directory.
+    pub disk: Arc<dyn Disk>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The files of the journal.
@@ -51,16 +53,23 @@ impl Core {
     /// `attempt` is called with no lock held; it takes the locks it needs, asks for a turn, and gives up what it holds
     /// when the turn is refused. It may be called several times.
     pub async fn submit<T>(&self, mut attempt: impl FnMut() -> Attempt<T>) -> Result<T> {
+        let mut prepared = None;
         loop {
-            let mut prepared = std::pin::pin!(self.sequencer.prepared.notified());
-            prepared.as_mut().enable();
             match attempt() {
                 Ok((value, done)) => {
                     let outcome =
                         done.await.unwrap_or_else(|_| Err(Error::Stopped("it is shutting down".into())));
                     return outcome.map(|()| value);
                 }
-                Err(Halt::Refused(Refusal::NotReady)) => prepared.await,
+                Err(Halt::Refused(Refusal::NotReady)) => match prepared.take() {
+                    Some(prepared) => prepared.await,
+                    // Listening begins before the last attempt, so that nothing is missed in between.
+                    None => {
+                        let mut listening = Box::pin(self.sequencer.prepared.notified());
+                        listening.as_mut().enable();
+                        prepared = Some(listening);
+                    }
+                },
                 Err(Halt::Refused(Refusal::Full)) => return Err(Error::DiskFull),
                 Err(Halt::Refused(Refusal::Stopped(reason))) => return Err(Error::Stopped(reason)),
                 Err(Halt::Failed(error)) => return Err(error),

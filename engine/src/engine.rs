@@ -61,6 +61,9 @@ pub const SEGMENT_BYTES_MIN: u64 = 16 << 10;
 /// How long an idle thread waits before it looks around.
 const IDLE_WAIT: Duration = Duration::from_secs(1);
 
+/// How long the committer waits at most for calls to arrive together.
+const LINGER_MAX: Duration = Duration::from_millis(1);
+
 /// The embedded engine. Clones share it.
 #[derive(Clone)]
 pub struct Engine {
@@ -134,7 +137,7 @@ impl Engine {
 
     /// Writes what waits; false if nothing did. For [`Drive::Caller`].
     pub fn commit(&self) -> bool {
-        self.inner.committer.commit()
+        self.inner.committer.commit().is_some()
     }
 
     /// Trims, stores a checkpoint, retires and cleans, whether due or not. For [`Drive::Caller`] and tests.
@@ -162,7 +165,7 @@ impl Inner {
         };
         turn.push(opened, |_| None);
         let mut done = turn.finish(None);
-        while self.committer.commit() {}
+        while self.committer.commit().is_some() {}
         done.try_recv().unwrap_or_else(|_| Err(Error::Stopped("the first frame was not written".into())))
     }
 
@@ -176,9 +179,15 @@ impl Inner {
     }
 
     fn commit_loop(&self) {
-        while !self.closing.load(Ordering::Acquire) || self.core.sequencer.waiting() > 0 {
-            if !self.committer.commit() {
-                self.core.sequencer.wait_arrival(IDLE_WAIT);
+        let (clock, sequencer) = (&self.core.clock, &self.core.sequencer);
+        while !self.closing.load(Ordering::Acquire) || sequencer.waiting() > 0 {
+            let start = clock.elapsed();
+            match self.committer.commit() {
+                Some(answered) => {
+                    let took = clock.elapsed().saturating_sub(start);
+                    sequencer.wait_half(answered, (took / 2).min(LINGER_MAX));
+                }
+                None => sequencer.wait_arrival(IDLE_WAIT),
             }
         }
     }
@@ -193,7 +202,7 @@ impl Inner {
     /// Waits until frames are durable, whoever commits them.
     fn settle(&self, mut done: Done) {
         if self.threads.lock().is_empty() {
-            while self.committer.commit() {}
+            while self.committer.commit().is_some() {}
             let _ = done.try_recv();
         } else {
             let _ = done.blocking_recv();
@@ -209,7 +218,7 @@ impl Inner {
                 self.core.sequencer.stop("a thread of the engine panicked");
             }
         }
-        while self.committer.commit() {}
+        while self.committer.commit().is_some() {}
         if self.core.read_only.is_some() {
             return Ok(());
         }

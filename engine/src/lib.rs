@@ -11,6 +11,7 @@ pub mod status;
 
 mod core;
 mod opening;
+mod rebuild;
 mod stream;
 
 mod journal;

@@ -12,7 +12,8 @@ use crate::directory::{Format, make_folders};
 use crate::engine::Options;
 use crate::journal::recovery::{Event, Recovered, walk};
 use crate::journal::{Header, Kind, Segments, Sequencer};
-use crate::state::{Covered, Entry, Loaded, ShardKey, State, io_error};
+use crate::rebuild::rebuild;
+use crate::state::{CatalogueCopy, Checkpoint, Covered, Entry, Loaded, ShardKey, State, io_error};
 use crate::stream::catalogue::Catalogue;
 use crate::stream::operation::Operation;
 use crate::stream::shard::Shard;
@@ -29,19 +30,20 @@ pub struct Opened {
 
 /// Opens a directory.
 pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Result<Opened> {
-    let format = match Format::read(&*disk)? {
+    let found = Format::read(&*disk)?;
+    let format = match found {
         Some(format) => format,
         None => create(&disk, options.segment_bytes)?,
     };
     let budget = Budget::new(options.memory_bytes);
     let segments = Arc::new(Segments::open(disk.clone(), format.segment_bytes).map_err(io_error)?);
-    let state = State::open(disk, budget.cache_bytes())?;
-    let loaded = state.load()?;
+    let (state, loaded) = open_state(&disk, &segments, budget.cache_bytes())?;
     let covered = loaded.covered;
     let catalogue = Catalogue::default();
     let doomed = load(&catalogue, &state, &segments, loaded)?;
     doomed.iter().for_each(|shard| catalogue.mark(shard));
     let mut core = Core {
+        disk,
         clock,
         sequencer: Arc::new(Sequencer::new(segments.bytes, covered.position, covered.last_state)),
         segments,
@@ -57,7 +59,11 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         epoch: covered.epoch,
         read_only: None,
     };
-    let recovered = replay(&core, covered)?;
+    let recovered = match found {
+        Some(_) => replay(&core, covered)?,
+        // Nothing was ever written to a directory that was made just now.
+        None => Recovered { end: covered.position, epoch: 0, last_state: 0, state_lost: None },
+    };
     settle(&mut core, &recovered, covered);
     Ok(Opened { core, covered: covered.position, clean: recovered.end == covered.position })
 }
@@ -73,10 +79,30 @@ fn create(disk: &Arc<dyn Disk>, segment_bytes: u64) -> Result<Format> {
     }
     let first = segments.prepare().map_err(io_error)?;
     let position = segments.start_of(first.number);
-    State::create(disk, Covered { position, epoch: 0, last_state: 0 })?;
+    let first = Checkpoint::first(position, segment_bytes);
+    CatalogueCopy { covered: first.covered, streams: Vec::new(), shards: Vec::new() }.write(disk)?;
+    State::create(disk, &first)?;
     let format = Format { segment_bytes };
     format.write(&**disk)?;
     Ok(format)
+}
+
+/// Opens the state, or builds it again if it cannot be trusted.
+fn open_state(disk: &Arc<dyn Disk>, segments: &Segments, cache_bytes: usize) -> Result<(State, Loaded)> {
+    let open = || {
+        State::open(disk.clone(), cache_bytes).and_then(|state| state.load().map(|loaded| (state, loaded)))
+    };
+    // redb asserts what it believes of its own file, and a damaged one may break that.
+    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(open));
+    match opened.unwrap_or_else(|_| Err(Error::Corrupt("`state.redb` is damaged".into()))) {
+        Err(Error::Corrupt(reason)) => {
+            tracing::error!(reason, "the state is built again from the journal");
+            let state = rebuild(disk, segments, cache_bytes)?;
+            let loaded = state.load()?;
+            Ok((state, loaded))
+        }
+        other => other,
+    }
 }
 
 /// Fills the catalogue from the state. Returns shards of which only the index is left.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::core::Core;
 use crate::journal::sequencer::Done;
-use crate::state::{Checkpoint, Outcome};
+use crate::state::{CatalogueCopy, Checkpoint, Covered, Outcome};
 
 /// Journal bytes after which a checkpoint is due: what an opening after a crash has to walk.
 const CHECKPOINT_BYTES: u64 = 32 << 20;
@@ -20,6 +20,10 @@ const CHECKPOINT_BYTES: u64 = 32 << 20;
 pub const CHECKPOINT_ENTRIES: usize = 32 << 10;
 /// How long a change waits for a checkpoint at most.
 const CHECKPOINT_WAIT: Duration = Duration::from_secs(10);
+/// Without a checkpoint for this long nobody writes much.
+const IDLE_AFTER: Duration = Duration::from_secs(60);
+/// Dead segments that are kept then.
+const DEAD_KEPT_WHEN_IDLE: usize = 1;
 /// How often retention is looked at.
 const TRIM_WAIT: Duration = Duration::from_secs(30);
 
@@ -33,6 +37,8 @@ pub struct Upkeep {
 
 struct Memory {
     covered: u64,
+    /// The last change of the catalogue that its copy contains.
+    copied_state: u64,
     checkpoint_at: Duration,
     trim_at: Duration,
     /// Segments with damaged frames: these cannot be moved, so the segment waits for its retention.
@@ -43,7 +49,14 @@ impl Upkeep {
     /// Upkeep for a core whose state covers the journal up to `covered`.
     pub fn new(core: Arc<Core>, covered: u64) -> Upkeep {
         let now = core.clock.elapsed();
-        let memory = Memory { covered, checkpoint_at: now, trim_at: now, damaged: HashSet::new() };
+        // Unknown at the opening: the first checkpoint writes it.
+        let memory = Memory {
+            covered,
+            copied_state: u64::MAX,
+            checkpoint_at: now,
+            trim_at: now,
+            damaged: HashSet::new(),
+        };
         Upkeep { core, at_work: Mutex::new(()), memory: Mutex::new(memory) }
     }
 
@@ -62,6 +75,9 @@ impl Upkeep {
         let now = self.core.clock.elapsed();
         if now.saturating_sub(self.memory.lock().trim_at) >= TRIM_WAIT {
             self.trim(settle);
+        }
+        if now.saturating_sub(self.memory.lock().checkpoint_at) >= IDLE_AFTER {
+            self.release_one();
         }
         if self.checkpoint_due(now) {
             self.checkpoint();
@@ -89,10 +105,15 @@ impl Upkeep {
     /// Trims what is past its retention.
     fn trim(&self, settle: &mut dyn FnMut(Done)) {
         self.memory.lock().trim_at = self.core.clock.elapsed();
-        match self.core.trim() {
-            Ok(Some(done)) => settle(done),
-            Ok(None) => {}
-            Err(error) => tracing::error!(%error, "retention cannot be applied"),
+        loop {
+            match self.core.trim() {
+                Ok(Some(done)) => settle(done),
+                Ok(None) => return,
+                Err(error) => return tracing::error!(%error, "retention cannot be applied"),
+            }
+            if self.core.sequencer.stopped().is_some() {
+                return;
+            }
         }
     }
 
@@ -136,6 +157,15 @@ impl Upkeep {
         }
     }
 
+    /// Gives a dead segment back to the file system when nobody writes enough to need it.
+    fn release_one(&self) {
+        if self.core.segments.dead_count() > DEAD_KEPT_WHEN_IDLE
+            && let Err(error) = self.core.segments.release_dead()
+        {
+            tracing::warn!(%error, "an unused segment cannot be removed");
+        }
+    }
+
     /// Gives up a spare segment for the sake of the state: it is what lets trimming and deleting free more.
     fn make_room(&self) -> bool {
         if self.core.segments.release_dead().unwrap_or(false) {
@@ -150,22 +180,21 @@ impl Upkeep {
     fn try_checkpoint(&self) -> Result<()> {
         let core = &self.core;
         self.memory.lock().checkpoint_at = core.clock.elapsed();
-        let (checkpoint, dirty) = {
+        let (checkpoint, copy, dirty) = {
             let mut published = core.published.lock();
             published.uncollected = 0;
             let dirty = core.catalogue.take_dirty();
+            let covered =
+                Covered { position: published.position, epoch: core.epoch, last_state: published.last_state };
             let checkpoint = Checkpoint {
-                covered: crate::state::Covered {
-                    position: published.position,
-                    epoch: core.epoch,
-                    last_state: published.last_state,
-                },
+                covered,
                 streams: dirty.streams.iter().map(|(id, row)| (*id, row.clone())).collect(),
                 shards: dirty.shards.values().map(|shard| shard.collect()).collect(),
                 live: core.segments.all().iter().map(|segment| (segment.number, segment.live())).collect(),
                 segment_bytes: core.segments.bytes,
             };
-            (checkpoint, dirty)
+            let stale = self.memory.lock().copied_state != published.last_state;
+            (checkpoint, stale.then(|| core.copy_catalogue(covered)), dirty)
         };
         match core.state.commit(&checkpoint) {
             Ok(outcome) => {
@@ -174,7 +203,13 @@ impl Upkeep {
                 for key in &outcome.unfinished {
                     core.catalogue.mark(&dirty.shards[key]);
                 }
-                self.retire(&outcome, checkpoint.covered.position);
+                self.count_off(&outcome);
+                // Without the copy the journal must keep what only the copy would have.
+                if let Some(copy) = copy {
+                    copy.write(&core.disk)?;
+                    self.memory.lock().copied_state = copy.covered.last_state;
+                }
+                self.retire(checkpoint.covered.position);
                 metrics::counter!("anabranch_checkpoints_total").increment(1);
                 Ok(())
             }
@@ -186,18 +221,23 @@ impl Upkeep {
         }
     }
 
-    /// Counts off what the checkpoint dropped, and takes segments without live frames out of use.
-    fn retire(&self, outcome: &Outcome, covered: u64) {
-        let segments = &self.core.segments;
-        let mut idle = Vec::new();
-        for segment in segments.all() {
+    /// Counts off what the checkpoint dropped.
+    fn count_off(&self, outcome: &Outcome) {
+        for segment in self.core.segments.all() {
             if let Some(freed) = outcome.freed.get(&segment.number) {
                 segment.remove_live(*freed);
             }
-            if segment.number < covered / segments.bytes && segment.live() == 0 {
-                idle.push(segment.number);
-            }
         }
+    }
+
+    /// Takes segments without live frames out of use.
+    fn retire(&self, covered: u64) {
+        let segments = &self.core.segments;
+        let all = segments.all();
+        let idle =
+            all.iter().filter(|segment| segment.number < covered / segments.bytes && segment.live() == 0);
+        let idle: Vec<u64> = idle.map(|segment| segment.number).collect();
+        drop(all);
         for number in idle {
             match segments.retire(number) {
                 Ok(_) => self.memory.lock().damaged.remove(&number),
@@ -234,6 +274,18 @@ impl Upkeep {
                 self.memory.lock().damaged.insert(number);
             }
             Err(error) => tracing::debug!(%error, segment = number, "cleaning is put off"),
+        }
+    }
+}
+
+impl Core {
+    /// Streams and shards as they are visible. The caller keeps others from publishing meanwhile.
+    fn copy_catalogue(&self, covered: Covered) -> CatalogueCopy {
+        let shards = self.catalogue.all_shards();
+        CatalogueCopy {
+            covered,
+            streams: self.catalogue.all_rows(),
+            shards: shards.iter().map(|(_, shard)| (shard.key, shard.current_row())).collect(),
         }
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anabranch_model::Error;
 use tokio::sync::oneshot;
 
+use super::frame::{Kind, Label};
 use super::segments::Segments;
 use super::sequencer::{Pending, Sequencer};
 
@@ -22,6 +23,8 @@ pub struct Durable<E> {
     pub position: u64,
     /// Header, payload and padding.
     pub bytes: Vec<u8>,
+    /// Where the journal goes on behind it.
+    pub next: u64,
     /// What was to happen once it is durable.
     pub effect: Option<E>,
 }
@@ -58,12 +61,13 @@ impl<E, P: Publish<E>> Committer<E, P> {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Writes what has arrived; false if nothing had.
-    pub fn commit(&self) -> bool {
+    /// Writes what has arrived, and returns how many calls that completed; `None` if nothing had arrived.
+    pub fn commit(&self) -> Option<usize> {
         let group = self.sequencer.take(WRITE_BYTES_MAX);
-        let Some(first) = group.first() else { return false };
+        let first = group.first()?;
         let (start, mut waiting) = (first.position, Vec::with_capacity(group.len()));
         let frames = self.seal(group, &mut waiting);
+        let callers = waiting.len();
         match self.write(start, &frames) {
             Ok(end) => {
                 self.durable.store(end, Ordering::Release);
@@ -79,7 +83,7 @@ impl<E, P: Publish<E>> Committer<E, P> {
                 acknowledge(waiting, Err(Error::Stopped(reason)));
             }
         }
-        true
+        Some(callers)
     }
 
     fn seal(&self, group: Vec<Pending<E>>, waiting: &mut Vec<Waiter>) -> Vec<Durable<E>> {
@@ -88,8 +92,12 @@ impl<E, P: Publish<E>> Committer<E, P> {
             .into_iter()
             .map(|pending| {
                 waiting.extend(pending.done.map(|done| Waiter { done, _permit: pending.permit }));
+                let next = match *pending.draft.label() {
+                    Label { kind: Kind::End, origin: Some(start), .. } => start,
+                    _ => pending.position + pending.draft.bytes(),
+                };
                 let bytes = pending.draft.seal(self.epoch, pending.position, durable, pending.last_state);
-                Durable { position: pending.position, bytes, effect: pending.effect }
+                Durable { position: pending.position, bytes, next, effect: pending.effect }
             })
             .collect()
     }
@@ -104,7 +112,7 @@ impl<E, P: Publish<E>> Committer<E, P> {
         metrics::counter!("anabranch_journal_syncs_total").increment(1);
         metrics::counter!("anabranch_journal_written_bytes_total")
             .increment(last.position + last.bytes.len() as u64 - start);
-        Ok(last.position + last.bytes.len() as u64)
+        Ok(last.next)
     }
 }
 

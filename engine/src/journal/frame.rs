@@ -21,7 +21,9 @@ pub const HEADER_BYTES: usize = 80;
 /// Frames begin at multiples of this.
 pub const ALIGNMENT: usize = 8;
 
-const MAGIC: u32 = u32::from_le_bytes(*b"ANB1");
+/// What every header begins with.
+pub const MAGIC_BYTES: [u8; 4] = *b"ANB1";
+const MAGIC: u32 = u32::from_le_bytes(MAGIC_BYTES);
 
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::frame::{ALIGNMENT, HEADER_BYTES, Header, Kind, payload_range};
+use super::frame::{ALIGNMENT, HEADER_BYTES, Header, Kind, MAGIC_BYTES, payload_range};
 use super::segments::{Segment, Segments};
 
 /// What the walk meets.
@@ -123,19 +123,60 @@ fn headers(
     from: u64,
     segment_bytes: u64,
 ) -> impl Iterator<Item = Header> {
-    let (file, mut offset, mut window) = (segment.clone(), from - start, Window::default());
+    let (segment, mut offset, mut window) = (segment.clone(), from - start, Window::default());
     std::iter::from_fn(move || {
-        while offset + HEADER_BYTES as u64 <= segment_bytes {
+        while let Some(found) = window.find_magic(&segment, offset, segment_bytes) {
+            offset = found + 1;
             let header = window
-                .bytes(&file, offset, HEADER_BYTES)
+                .bytes(&segment, found, HEADER_BYTES)
                 .ok()
-                .and_then(|b| Header::decode(b, start + offset));
-            offset += ALIGNMENT as u64;
+                .and_then(|bytes| Header::decode(bytes, start + found));
             if header.is_some() {
                 return header;
             }
         }
         None
+    })
+}
+
+/// What a plain look at a segment finds.
+pub enum Scanned {
+    /// A frame with a sound header, and its payload as it is.
+    Frame(Header, Vec<u8>),
+    /// Nothing that can be told apart between two positions.
+    Hole(u64, u64),
+}
+
+impl Scanned {
+    /// Where it begins.
+    pub fn position(&self) -> u64 {
+        match self {
+            Scanned::Frame(header, _) => header.position,
+            Scanned::Hole(from, _) => *from,
+        }
+    }
+}
+
+/// The frames of one segment in order, until its end or until nothing more is found. Payloads come with frames of state
+/// only; those of records are checked by whoever reads them.
+pub fn scan(segments: &Segments, segment: &Arc<Segment>, start: u64) -> impl Iterator<Item = Scanned> {
+    let (segment, segment_bytes, mut window) = (segment.clone(), segments.bytes, Window::default());
+    let (mut at, mut over) = (start, false);
+    std::iter::from_fn(move || {
+        if over || at >= start + segment_bytes {
+            return None;
+        }
+        let header = window.header(&segment, at - start, at);
+        let Some(header) = header else {
+            let next = headers(&segment, start, at + ALIGNMENT as u64, segment_bytes).next()?;
+            let from = std::mem::replace(&mut at, next.position);
+            return Some(Scanned::Hole(from, at));
+        };
+        over = header.kind == Kind::End;
+        at = header.end();
+        let wanted = if header.kind.is_state() { header.payload_bytes as usize } else { 0 };
+        let frame = window.bytes(&segment, header.position - start, HEADER_BYTES + wanted).ok()?;
+        Some(Scanned::Frame(header, frame[HEADER_BYTES..].to_vec()))
     })
 }
 
@@ -158,13 +199,9 @@ const WINDOW_BYTES: usize = 1 << 20;
 
 impl Window {
     fn frame(&mut self, segment: &Arc<Segment>, offset: u64, position: u64, epoch: u32) -> Found<'_> {
-        let Some(header) =
-            self.bytes(segment, offset, HEADER_BYTES).ok().and_then(|bytes| Header::decode(bytes, position))
-        else {
-            return Found::Nothing;
-        };
-        // A younger epoch begins with its own first frame; anything else is a remnant of an older one.
-        if header.epoch != epoch && !(header.kind == Kind::Opened && header.epoch > epoch) {
+        let Some(header) = self.header(segment, offset, position) else { return Found::Nothing };
+        // A younger epoch begins where the older one was found to end; an older one here is a remnant behind a cut.
+        if header.epoch < epoch {
             return Found::Nothing;
         }
         let frame_bytes = HEADER_BYTES + header.payload_bytes as usize;
@@ -174,6 +211,24 @@ impl Window {
             }
             _ => Found::BadPayload(header),
         }
+    }
+
+    fn header(&mut self, segment: &Arc<Segment>, offset: u64, position: u64) -> Option<Header> {
+        self.bytes(segment, offset, HEADER_BYTES).ok().and_then(|bytes| Header::decode(bytes, position))
+    }
+
+    /// The next place from `offset` on where a header could begin.
+    fn find_magic(&mut self, segment: &Arc<Segment>, mut offset: u64, segment_bytes: u64) -> Option<u64> {
+        while offset + HEADER_BYTES as u64 <= segment_bytes {
+            self.bytes(segment, offset, HEADER_BYTES).ok()?;
+            let ahead = &self.data[(offset - self.start) as usize..];
+            if let Some(found) = memchr::memmem::find(ahead, &MAGIC_BYTES) {
+                return Some(offset + found as u64);
+            }
+            // The magic may lie across the edge of the window.
+            offset += (ahead.len() - MAGIC_BYTES.len() + 1) as u64;
+        }
+        None
     }
 
     /// `length` bytes of a segment, read ahead.

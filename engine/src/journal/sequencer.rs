@@ -64,6 +64,10 @@ struct Inner<E> {
     wanted: usize,
     full: bool,
     queue: VecDeque<Pending<E>>,
+    /// Calls whose frames are in the queue.
+    callers: usize,
+    /// How many of them wake the committer.
+    wake_at: usize,
     stopped: Option<String>,
     draining: bool,
 }
@@ -96,6 +100,8 @@ impl<E> Sequencer<E> {
                 wanted: 0,
                 full: false,
                 queue: VecDeque::new(),
+                callers: 0,
+                wake_at: 1,
                 stopped: None,
                 draining: false,
             }),
@@ -194,11 +200,24 @@ impl<E> Sequencer<E> {
         *due = false;
     }
 
-    /// Waits until a frame is there, the journal stops, or the time is over.
+    /// Waits until a call has frames here, the journal stops, or the time is over.
     pub fn wait_arrival(&self, at_most: Duration) {
-        let mut inner = self.inner.lock();
-        if inner.queue.is_empty() && inner.stopped.is_none() && !inner.draining {
+        self.wait_callers(self.inner.lock(), 1, at_most);
+    }
+
+    /// Waits until half of the callers are here: those that were answered just now often come back at once. One half
+    /// then works while the disk does the other half's write, instead of all waiting for all.
+    pub fn wait_half(&self, answered: usize, at_most: Duration) {
+        let inner = self.inner.lock();
+        let half = (answered + inner.callers).div_ceil(2);
+        self.wait_callers(inner, half, at_most);
+    }
+
+    fn wait_callers(&self, mut inner: MutexGuard<'_, Inner<E>>, callers: usize, at_most: Duration) {
+        if inner.callers < callers && inner.stopped.is_none() && !inner.draining {
+            inner.wake_at = callers;
             self.arrived.wait_for(&mut inner, at_most);
+            inner.wake_at = 1;
         }
     }
 
@@ -217,7 +236,9 @@ impl<E> Sequencer<E> {
                 fits
             })
             .count();
-        inner.queue.drain(..count).collect()
+        let group: Vec<Pending<E>> = inner.queue.drain(..count).collect();
+        inner.callers -= group.iter().filter(|pending| pending.done.is_some()).count();
+        group
     }
 
     /// How many frames wait.
@@ -234,6 +255,7 @@ impl<E> Sequencer<E> {
     /// Refuses new frames except those of upkeep; what is queued is still written.
     pub fn drain(&self) {
         self.inner.lock().draining = true;
+        self.arrived.notify_all();
         self.prepared.notify_waiters();
     }
 
@@ -241,6 +263,7 @@ impl<E> Sequencer<E> {
     pub fn stop(&self, reason: &str) {
         let mut inner = self.inner.lock();
         let reason = inner.stopped.get_or_insert_with(|| reason.to_owned()).clone();
+        inner.callers = 0;
         let orphans = std::mem::take(&mut inner.queue);
         drop(inner);
         for pending in orphans {
@@ -284,8 +307,12 @@ impl<E> Turn<'_, E> {
             last.done = Some(done);
             last.permit = permit;
         }
+        self.inner.callers += 1;
+        let wake = self.inner.callers >= self.inner.wake_at;
         drop(self.inner);
-        self.sequencer.arrived.notify_one();
+        if wake {
+            self.sequencer.arrived.notify_one();
+        }
         receiver
     }
 

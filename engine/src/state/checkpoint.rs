@@ -35,6 +35,19 @@ pub struct Checkpoint {
     pub segment_bytes: u64,
 }
 
+impl Checkpoint {
+    /// The beginning of a directory.
+    pub fn first(position: u64, segment_bytes: u64) -> Checkpoint {
+        Checkpoint {
+            covered: Covered { position, epoch: 0, last_state: 0 },
+            streams: Vec::new(),
+            shards: Vec::new(),
+            live: BTreeMap::new(),
+            segment_bytes,
+        }
+    }
+}
+
 /// What changed in one shard.
 pub struct ShardChange {
     /// Which shard.
@@ -59,14 +72,8 @@ pub struct Outcome {
 }
 
 /// Writes the tables of a new file.
-pub(super) fn initialise(database: &Database, covered: Covered) -> std::result::Result<(), Fault> {
-    let mut write = database.begin_write()?;
-    write.set_quick_repair(true);
-    for table in [STREAMS, SHARDS, INDEX, SEGMENTS] {
-        write.open_table(table)?;
-    }
-    write.open_table(META)?.insert(COVERED, &seal(COVERED, covered.encode())[..])?;
-    Ok(write.commit()?)
+pub(super) fn initialise(database: &Database, checkpoint: &Checkpoint) -> std::result::Result<(), Fault> {
+    apply(database, checkpoint).map(|_| ())
 }
 
 impl State {

@@ -14,6 +14,7 @@
 
 pub mod backend;
 pub mod checkpoint;
+pub mod copy;
 pub mod index;
 pub mod rows;
 
@@ -26,6 +27,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use crate::encoding::{Put, Take};
 use backend::DiskBackend;
 pub use checkpoint::{Checkpoint, Outcome, ShardChange};
+pub use copy::CatalogueCopy;
 pub use index::{Block, Entry};
 pub use rows::{ClosedRow, ShardKey, ShardRow, StreamRow};
 
@@ -75,8 +77,8 @@ pub struct State {
 }
 
 impl State {
-    /// Makes the file with nothing but `covered` in it. The name appears only when the contents are durable.
-    pub fn create(disk: &Arc<dyn Disk>, covered: Covered) -> Result<()> {
+    /// Makes the file with what `checkpoint` says. The name appears only when the contents are durable.
+    pub fn create(disk: &Arc<dyn Disk>, checkpoint: &Checkpoint) -> Result<()> {
         if disk.list("").map_err(io_error)?.iter().any(|name| name == FILE_NEW) {
             disk.remove(FILE_NEW).map_err(io_error)?;
         }
@@ -84,7 +86,7 @@ impl State {
         let database = Database::builder()
             .create_with_backend(DiskBackend::new(file))
             .map_err(|e| store_error(e.into()))?;
-        checkpoint::initialise(&database, covered).map_err(store_error)?;
+        checkpoint::initialise(&database, checkpoint).map_err(store_error)?;
         drop(database);
         disk.rename(FILE_NEW, FILE).map_err(io_error)?;
         disk.sync_directory("").map_err(io_error)
@@ -139,8 +141,34 @@ impl State {
         })
     }
 
+    /// Shows the blocks of a shard's index in order, from the one that holds `origin` on, until `visit` says false.
+    pub fn blocks_from(
+        &self,
+        shard: ShardKey,
+        origin: u64,
+        mut visit: impl FnMut(Block) -> bool,
+    ) -> Result<()> {
+        self.with(|database| {
+            let table = database.begin_read()?.open_table(INDEX)?;
+            let (first, from) = (shard.index_key(0), shard.index_key(origin));
+            let last = shard.index_key(u64::MAX);
+            let before = table.range(&first[..]..&from[..])?.next_back();
+            for row in before.into_iter().chain(table.range(&from[..]..=&last[..])?) {
+                let (key, value) = row?;
+                let block = Block::decode(unseal(INDEX, key.value(), value.value())?)?;
+                if block.entries[block.entries.len() - 1].origin >= origin && !visit(block) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Runs `action` on the database, opening it if a failure closed it.
-    pub(crate) fn with<T>(&self, action: impl Fn(&Database) -> std::result::Result<T, Fault>) -> Result<T> {
+    pub(crate) fn with<T>(
+        &self,
+        mut action: impl FnMut(&Database) -> std::result::Result<T, Fault>,
+    ) -> Result<T> {
         loop {
             if let Some(database) = &*self.database.read() {
                 return action(database).map_err(store_error);
@@ -213,6 +241,10 @@ fn damaged(table: Table) -> Fault {
 
 pub(crate) fn store_error(fault: Fault) -> Error {
     match fault {
+        // A damaged header sends redb to places that do not exist.
+        Fault::Redb(redb::Error::Io(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            Error::Corrupt(format!("`{FILE}` is damaged: it ends early"))
+        }
         Fault::Redb(redb::Error::Io(error)) => io_error(error),
         Fault::Redb(error) => Error::Corrupt(format!("`{FILE}`: {error}")),
         Fault::Damaged(text) => Error::Corrupt(text),

@@ -96,7 +96,7 @@ impl<'a> Batch<'a> {
     ) -> Attempt<()> {
         loop {
             let routes = stream.accepted.lock().routes.clone();
-            let shares = self.shares(&routes);
+            let shares = self.shares(core, &routes);
             let accepted = stream.accepted.lock();
             if accepted.deleted {
                 return Err(Error::StreamNotFound(stream.name.clone()).into());
@@ -124,13 +124,15 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn shares(&self, routes: &[Arc<Shard>]) -> Vec<Share> {
+    fn shares(&self, core: &Core, routes: &[Arc<Shard>]) -> Vec<Share> {
+        let frame_bytes_max = core.sequencer.frame_bytes_max() as usize;
         let mut routed: Vec<(usize, usize)> =
             self.waiting().map(|index| (Accepted::route(routes, self.hash_keys[index]), index)).collect();
         // Stable in the order of the call: that is the order within a shard.
         routed.sort_by_key(|(route, _)| *route);
         routed
             .chunk_by(|(a, _), (b, _)| a == b)
+            .flat_map(|chunk| self.frames(chunk, frame_bytes_max))
             .map(|chunk| {
                 let shard = routes[chunk[0].0].clone();
                 let indexes: Vec<usize> = chunk.iter().map(|(_, index)| *index).collect();
@@ -138,6 +140,22 @@ impl<'a> Batch<'a> {
                 Share { shard, draft, indexes }
             })
             .collect()
+    }
+
+    /// Cuts the records of one shard so that each piece fits into a segment. Only tests have segments so small that
+    /// there is more than one piece.
+    fn frames<'c>(&self, chunk: &'c [(usize, usize)], frame_bytes_max: usize) -> Vec<&'c [(usize, usize)]> {
+        let (mut pieces, mut start, mut bytes) = (Vec::new(), 0, 0);
+        for (at, (_, index)) in chunk.iter().enumerate() {
+            let record = stored_bytes(&self.records[*index]);
+            if at > start && frame_bytes(bytes + record) > frame_bytes_max {
+                pieces.push(&chunk[start..at]);
+                (start, bytes) = (at, 0);
+            }
+            bytes += record;
+        }
+        pieces.push(&chunk[start..]);
+        pieces
     }
 
     fn into_results(self) -> Results {

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use anabranch_model::{Error, HashKey, HashRange, Result, ShardId, StreamName};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::operation::{Operation, Trim};
-use super::shard::Shard;
+use super::shard::{Log, Shard};
 use crate::encoding::Malformed;
 use crate::state::{ClosedRow, ShardKey, StreamRow};
 
@@ -70,6 +70,17 @@ pub struct Stream {
     pub accepted: Mutex<Accepted>,
     /// What readers are shown.
     pub visible: RwLock<View>,
+}
+
+impl Stream {
+    fn row(&self, view: &View) -> StreamRow {
+        StreamRow {
+            name: self.name.as_str().to_owned(),
+            created_at: self.created_at,
+            retention_ms: view.retention_ms,
+            next_shard: view.next_shard,
+        }
+    }
 }
 
 /// A stream in the order of the journal.
@@ -202,7 +213,11 @@ impl Catalogue {
 
     /// Remembers that a shard changed.
     pub fn mark(&self, shard: &Arc<Shard>) {
-        let mut log = shard.log();
+        self.mark_locked(shard, shard.log());
+    }
+
+    /// The same for whoever has the lock of the shard already.
+    pub fn mark_locked(&self, shard: &Arc<Shard>, mut log: MutexGuard<'_, Log>) {
         if !log.dirty {
             log.dirty = true;
             drop(log);
@@ -211,13 +226,13 @@ impl Catalogue {
     }
 
     fn mark_stream(&self, stream: &Arc<Stream>, view: &View) {
-        let row = StreamRow {
-            name: stream.name.as_str().to_owned(),
-            created_at: stream.created_at,
-            retention_ms: view.retention_ms,
-            next_shard: view.next_shard,
-        };
-        self.dirty.lock().streams.insert(stream.id, Some(row));
+        self.dirty.lock().streams.insert(stream.id, Some(stream.row(view)));
+    }
+
+    /// The rows of all visible streams.
+    pub fn all_rows(&self) -> Vec<(u64, StreamRow)> {
+        let visible = self.visible.read();
+        visible.by_id.values().map(|stream| (stream.id, stream.row(&stream.visible.read()))).collect()
     }
 
     /// Adds a stream that the state has.

@@ -60,7 +60,7 @@ pub fn push(budget: &Budget, followers: &[Arc<Follower>], entry: Entry, frame: V
     let Some(permit) = budget.try_read(frame.len()) else {
         return followers.iter().for_each(|follower| follower.wake());
     };
-    let frame = Bytes::from_owner(Held::new(frame, Some(permit)));
+    let frame = Bytes::from_owner(Held::new(frame, permit));
     for follower in followers {
         let mut queue = follower.queue.lock();
         if queue.behind || queue.frames.len() >= QUEUE_FRAMES_MAX {

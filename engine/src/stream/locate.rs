@@ -23,7 +23,6 @@ impl Core {
         let mut found = Vec::new();
         // Everything with a smaller origin has been looked at.
         let mut next = origin_of(from);
-        let mut behind_block = false;
         loop {
             let log = shard.log();
             let stored_last = log.stored_last;
@@ -37,25 +36,28 @@ impl Core {
                 return Ok(found);
             }
             drop(log);
-            // A checkpoint may store more while this looks; the loop then comes here again.
-            let Some(block) = self.block_with(shard, next)? else {
-                next = stored_last + 1;
-                continue;
-            };
-            if behind_block && block.previous >= next {
-                return Err(Error::Corrupt(format!(
-                    "the index of {} lacks entries from {next} on",
-                    shard.id
-                )));
-            }
-            for entry in block.entries.iter().filter(|entry| entry.origin >= next && end_of(entry) > from) {
-                found.push(*entry);
-                if enough(entry) {
-                    return Ok(found);
+            let (start, mut lost, mut full) = (next, false, false);
+            self.state.blocks_from(shard.key, start, |block| {
+                lost = next > start && block.previous >= next;
+                for entry in block.entries.iter().filter(|entry| entry.origin >= next && end_of(entry) > from)
+                {
+                    if full {
+                        break;
+                    }
+                    found.push(*entry);
+                    full = enough(entry);
                 }
+                next = block.entries[block.entries.len() - 1].origin + 1;
+                !full && !lost
+            })?;
+            if lost {
+                return Err(Error::Corrupt(format!("the index of {} lacks entries before {next}", shard.id)));
             }
-            next = block.entries[block.entries.len() - 1].origin + 1;
-            behind_block = true;
+            if full {
+                return Ok(found);
+            }
+            // A checkpoint may have stored more meanwhile; then the loop comes here again.
+            next = next.max(stored_last + 1);
         }
     }
 

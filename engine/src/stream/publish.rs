@@ -50,15 +50,15 @@ impl Core {
         {
             super::follow::push(&self.budget, &log.followers, entry, frame);
         }
-        drop(log);
-        self.catalogue.mark(shard);
+        self.catalogue.mark_locked(shard, log);
     }
 
     /// Remembers where the cleaner has put a frame.
     pub fn move_records(&self, segment: &Segment, shard: &Arc<Shard>, entry: Entry) {
         segment.add_live(u64::from(entry.bytes));
-        shard.log().repoint(entry);
-        self.catalogue.mark(shard);
+        let mut log = shard.log();
+        log.repoint(entry);
+        self.catalogue.mark_locked(shard, log);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reading: a position becomes a sequence number, entries say where the frames lie, and every byte that is handed out
 //! has passed its checksum.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,14 +14,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::locate::end_of;
 use super::records::{decode, number, sequence};
 use super::shard::Shard;
-use crate::budget::Held;
 use crate::core::Core;
-use crate::journal::Header;
 use crate::journal::frame::payload_range;
+use crate::journal::{Header, Segment};
 use crate::state::Entry;
 
 /// Frames that lie this close together are read in one go.
-const GAP_BYTES_MAX: u64 = 16 << 10;
+const GAP_BYTES_MAX: u64 = 4 << 10;
 /// One go reads this much at most, unless a single frame is larger.
 const SPAN_BYTES_MAX: u64 = 1 << 20;
 
@@ -60,12 +60,42 @@ impl Core {
         if let Some(batch) = self.nothing_new(shard, from) {
             return Ok(batch);
         }
-        let (core, for_disk) = (self.clone(), shard.clone());
-        let (from, entries) = on_disk_thread(move || core.plan(&for_disk, from, limit)).await?;
-        let bytes = entries.iter().map(|entry| entry.bytes as usize).sum::<usize>();
-        let permit = self.budget.read(bytes).await?;
-        let (core, shard) = (self.clone(), shard.clone());
-        on_disk_thread(move || core.read_entries(&shard, from, &entries, limit, permit)).await
+        let (mut last, mut permit) = (None, None);
+        loop {
+            let (core, shard) = (self.clone(), shard.clone());
+            match on_disk_thread(move || core.try_read(&shard, from, limit, last, permit)).await? {
+                Outcome::Read(batch) => return Ok(batch),
+                Outcome::Busy(bytes) => (last, permit) = (None, Some(self.budget.read(bytes).await?)),
+                Outcome::Moved(plan) => (last, permit) = (Some(plan), None),
+            }
+        }
+    }
+
+    /// Plans and reads in one visit to a thread that may wait for the disk.
+    fn try_read(
+        &self,
+        shard: &Shard,
+        from: Position,
+        limit: ReadLimit,
+        last: Option<Plan>,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Result<Outcome> {
+        let plan = self.plan(shard, from, limit)?;
+        let bytes = plan.entries.iter().map(|entry| entry.bytes as usize).sum();
+        let permit = match permit.or_else(|| self.budget.try_read(bytes)) {
+            Some(permit) => permit,
+            None => return Ok(Outcome::Busy(bytes)),
+        };
+        let spans = spans(&plan.entries, self.segments.bytes);
+        // From here on the segments are held, and nobody recycles them.
+        let held: Vec<Option<Arc<Segment>>> =
+            spans.iter().map(|span| self.segments.holding(span[0].position)).collect();
+        // The cleaner may have moved a frame after it was located; a second look finds it. What is missing in the same
+        // place twice is really missing.
+        if held.iter().any(Option::is_none) && last.as_ref() != Some(&plan) {
+            return Ok(Outcome::Moved(plan));
+        }
+        self.read_spans(shard, plan.from, &spans, &held, limit, permit).map(Outcome::Read)
     }
 
     /// The answer to a reader at the end of a shard, who asks often.
@@ -88,7 +118,7 @@ impl Core {
     }
 
     /// Turns the position into a number and finds the frames that a read of this size needs.
-    fn plan(&self, shard: &Shard, from: Position, limit: ReadLimit) -> Result<(u128, Vec<Entry>)> {
+    fn plan(&self, shard: &Shard, from: Position, limit: ReadLimit) -> Result<Plan> {
         let (horizon, tail) = {
             let log = shard.log();
             (sequence(log.horizon, 0), log.tail)
@@ -108,46 +138,46 @@ impl Core {
             bytes += entry.bytes as usize;
             records >= limit.records || bytes >= limit.bytes
         })?;
-        Ok((from, entries))
+        Ok(Plan { from, entries })
     }
 
-    fn read_entries(
+    fn read_spans(
         &self,
         shard: &Shard,
         from: u128,
-        entries: &[Entry],
+        spans: &[&[Entry]],
+        held: &[Option<Arc<Segment>>],
         limit: ReadLimit,
         permit: OwnedSemaphorePermit,
     ) -> Result<Batch> {
+        let mut buffer = self.budget.buffers.take(spans.iter().map(|span| bytes_of(span)).sum(), permit);
+        let mut payloads = Vec::new();
+        let mut start = 0;
+        for (span, segment) in spans.iter().zip(held) {
+            // Checked while it is still in the processor's cache.
+            let part = &mut buffer.bytes_mut()[start..start + bytes_of(span)];
+            let whole =
+                segment.as_ref().is_some_and(|segment| self.read_span(segment, span[0].position, part));
+            payloads.extend(span.iter().map(|entry| {
+                let payload = if whole { payload_in(part, span[0].position, entry, shard) } else { None };
+                (entry, payload.map(|range| range.start + start..range.end + start))
+            }));
+            start += part.len();
+        }
+        let buffer = Bytes::from_owner(buffer);
         let mut reading = Reading { records: Vec::new(), bytes: 0, next: from, limit, full: false };
-        let mut permit = Some(permit);
-        for span in spans(entries, self.segments.bytes) {
-            let bytes =
-                span[span.len() - 1].position + u64::from(span[span.len() - 1].bytes) - span[0].position;
-            let share = permit.as_mut().and_then(|rest| rest.split(kib(bytes).min(rest.num_permits())));
-            let buffer = self.read_span(span[0].position, bytes as usize, share);
-            for entry in span {
-                let frame =
-                    buffer.as_ref().and_then(|buffer| frame_in(buffer, span[0].position, entry, shard));
-                if !reading.add(entry, frame) {
-                    let damaged = !reading.full;
-                    return self.finish(shard, reading, damaged.then_some(entry));
-                }
+        for (entry, payload) in payloads {
+            if !reading.add(entry, payload.map(|range| buffer.slice(range))) {
+                let damaged = !reading.full;
+                return self.finish(shard, reading, damaged.then_some(entry));
             }
         }
         self.finish(shard, reading, None)
     }
 
-    fn read_span(&self, position: u64, bytes: usize, share: Option<OwnedSemaphorePermit>) -> Option<Bytes> {
-        let segment = self.segments.holding(position)?;
-        let mut buffer = vec![0; bytes];
-        match segment.file.read_exact_at(self.segments.offset(position), &mut buffer) {
-            Ok(()) => Some(Bytes::from_owner(Held::new(buffer, share))),
-            Err(error) => {
-                tracing::error!(%error, position, "a segment cannot be read");
-                None
-            }
-        }
+    fn read_span(&self, segment: &Segment, position: u64, buffer: &mut [u8]) -> bool {
+        let outcome = segment.file.read_exact_at(self.segments.offset(position), buffer);
+        outcome.inspect_err(|error| tracing::error!(%error, position, "a segment cannot be read")).is_ok()
     }
 
     fn finish(&self, shard: &Shard, reading: Reading, damaged: Option<&Entry>) -> Result<Batch> {
@@ -174,6 +204,23 @@ impl Core {
         let from = from.max(sequence(entry.origin, 0));
         Error::Damaged { shard: shard.id.clone(), from: number(from), resume_at: number(end_of(entry)) }
     }
+}
+
+/// What a read has to fetch.
+#[derive(Clone, PartialEq, Eq)]
+struct Plan {
+    /// The first number that is wanted.
+    from: u128,
+    entries: Vec<Entry>,
+}
+
+/// What became of an attempt to read.
+enum Outcome {
+    Read(Batch),
+    /// The budget has no room for this many bytes now.
+    Busy(usize),
+    /// A frame is not where the plan says.
+    Moved(Plan),
 }
 
 /// A batch in the making.
@@ -223,18 +270,16 @@ impl Reading {
     }
 }
 
-/// The payload of an entry's frame, if it is what was written.
-fn frame_in(buffer: &Bytes, start: u64, entry: &Entry, shard: &Shard) -> Option<Bytes> {
+/// Where the payload of an entry's frame lies in `bytes`, which begin at `start`, if it is what was written.
+fn payload_in(bytes: &[u8], start: u64, entry: &Entry, shard: &Shard) -> Option<Range<usize>> {
     let at = (entry.position - start) as usize;
-    let frame = buffer.slice(at..at + entry.bytes as usize);
-    let header = Header::decode(&frame, entry.position)?;
+    let frame = &bytes[at..at + entry.bytes as usize];
+    let header = Header::decode(frame, entry.position)?;
     let same = (header.origin, header.stream, header.shard, header.count)
         == (entry.origin, shard.key.stream, shard.key.number, entry.count);
-    if !same || payload_range(header.payload_bytes).end > frame.len() {
-        return None;
-    }
-    let payload = frame.slice(payload_range(header.payload_bytes));
-    header.matches(&payload).then_some(payload)
+    let payload = payload_range(header.payload_bytes);
+    let sound = same && header.matches(frame.get(payload.clone())?);
+    sound.then_some(at + payload.start..at + payload.end)
 }
 
 /// Entries that are read in one go: in one segment, close together, in rising positions.
@@ -258,8 +303,10 @@ fn spans(entries: &[Entry], segment_bytes: u64) -> Vec<&[Entry]> {
     spans
 }
 
-fn kib(bytes: u64) -> usize {
-    bytes.div_ceil(1024) as usize
+/// From the beginning of the first frame to the end of the last.
+fn bytes_of(span: &[Entry]) -> usize {
+    let last = &span[span.len() - 1];
+    (last.position + u64::from(last.bytes) - span[0].position) as usize
 }
 
 fn ids(numbers: &[u32]) -> Vec<ShardId> {

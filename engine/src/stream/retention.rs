@@ -15,8 +15,10 @@ use crate::core::Core;
 use crate::journal::Urgency;
 use crate::journal::sequencer::Done;
 
-/// Shards that one operation trims at most; a frame has to fit into a segment.
-const TRIMS_MAX: usize = 1_000;
+/// Bytes of one trim in a frame, generously.
+const TRIM_BYTES: u64 = 32;
+/// Shards that one operation trims at most.
+const TRIMS_MAX: u64 = 1_000;
 
 impl Core {
     /// Trims what is due. Returns who tells when it is durable, or `None` if nothing was due.
@@ -27,7 +29,7 @@ impl Core {
             if let Some(trim) = self.trim_due(&stream, &shard, now)? {
                 trims.push(trim);
             }
-            if trims.len() == TRIMS_MAX {
+            if trims.len() as u64 == TRIMS_MAX.min(self.sequencer.frame_bytes_max() / TRIM_BYTES - 4) {
                 break;
             }
         }

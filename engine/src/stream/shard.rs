@@ -124,6 +124,11 @@ impl Shard {
         }
     }
 
+    /// Its row as it is now.
+    pub fn current_row(&self) -> ShardRow {
+        self.row(&self.log())
+    }
+
     fn row(&self, log: &Log) -> ShardRow {
         ShardRow {
             range: self.range,

@@ -1,0 +1,43 @@
+# Two commands do everything: `cargo run --release` starts the server, `make test` passes the tests.
+# Whatever a target needs beyond Rust it installs by itself, once.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/anabranch
+export CARGO_TARGET_DIR ?= $(CACHE)/target
+export CARGO_TERM_COLOR ?= auto
+
+.PHONY: help test format lint docs unit conformance bench tools clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+test: format lint docs unit ## formatting, lints, documentation and all tests (15 minutes at most)
+
+format: ## check the formatting
+	cargo fmt --all --check
+
+lint: ## clippy, with warnings as errors
+	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+
+docs: ## rustdoc, with warnings as errors
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --locked --quiet
+
+unit: tools ## every test of the workspace
+	cargo nextest run --workspace --all-features --locked
+	cargo test --workspace --all-features --locked --doc --quiet
+
+conformance: ## slow suites from outside: the README's commands in a fresh folder
+	conformance/run
+
+bench: ## the figures of docs/performance.md
+	cargo run --release --locked --quiet -- bench append
+	cargo run --release --locked --quiet -- bench read
+	cargo run --release --locked --quiet -- bench follow
+	cargo run --release --locked --quiet -- bench open
+
+tools:
+	@tools/install
+
+clean: ## remove build output
+	rm -rf "$(CARGO_TARGET_DIR)"

@@ -1,0 +1,158 @@
+//! Building `state.redb` again from the journal and the copy of the catalogue, when the file is damaged or lost.
+//!
+//! Sealed segments are read from front to back; what the active one holds behind the covered position is left to the
+//! ordinary recovery. Frames of streams that are gone, and records below the horizon, are dead and stay so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anabranch_model::{Disk, Error, Result};
+
+use crate::journal::recovery::{Scanned, scan};
+use crate::journal::{Header, Kind, Segments};
+use crate::state::{CatalogueCopy, Checkpoint, Covered, Entry, FILE, ShardChange, ShardKey, State, io_error};
+use crate::stream::catalogue::Catalogue;
+use crate::stream::locate::end_of;
+use crate::stream::operation::Operation;
+use crate::stream::shard::Shard;
+
+const FILE_DAMAGED: &str = "state.redb.damaged";
+
+/// Builds the file anew and opens it. What is left of the old one is put aside.
+pub fn rebuild(disk: &Arc<dyn Disk>, segments: &Segments, cache_bytes: usize) -> Result<State> {
+    let copy = CatalogueCopy::read(disk)?;
+    let active = segments.all().into_iter().rev().find(|segment| {
+        let start = segments.start_of(segment.number);
+        scan(segments, segment, start).next().is_some_and(|first| first.position() == start)
+    });
+    let active_start = active.map_or(0, |segment| segments.start_of(segment.number));
+    let mut work = Rebuilding {
+        target: copy.covered.position.max(active_start),
+        covered: copy.covered,
+        catalogue: Catalogue::default(),
+        entries: BTreeMap::new(),
+        holes: Vec::new(),
+    };
+    work.load(&copy)?;
+    for segment in segments.all() {
+        let start = segments.start_of(segment.number);
+        for scanned in scan(segments, &segment, start) {
+            work.add(scanned)?;
+        }
+    }
+    let checkpoint = work.finish(segments);
+    if disk.list("").map_err(io_error)?.iter().any(|name| name == FILE) {
+        disk.rename(FILE, FILE_DAMAGED).map_err(io_error)?;
+    }
+    State::create(disk, &checkpoint)?;
+    State::open(disk.clone(), cache_bytes)
+}
+
+struct Rebuilding {
+    /// The state is to contain everything before this position.
+    target: u64,
+    covered: Covered,
+    catalogue: Catalogue,
+    entries: BTreeMap<ShardKey, BTreeMap<u64, Entry>>,
+    holes: Vec<(u64, u64)>,
+}
+
+impl Rebuilding {
+    fn load(&mut self, copy: &CatalogueCopy) -> Result<()> {
+        for (id, row) in &copy.streams {
+            let shards = copy.shards.iter().filter(|(key, _)| key.stream == *id);
+            let shards = shards.map(|(key, row)| Arc::new(Shard::load(*key, row.clone(), 0))).collect();
+            self.catalogue.load(*id, row.clone(), shards)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, scanned: Scanned) -> Result<()> {
+        match scanned {
+            Scanned::Hole(from, to) if from < self.target => self.holes.push((from, to)),
+            Scanned::Hole(..) => {}
+            Scanned::Frame(header, _) if header.position >= self.target => self.add_moved(&header),
+            Scanned::Frame(header, payload) => {
+                if header.position >= self.covered.position {
+                    self.covered.epoch = header.epoch;
+                }
+                match header.kind {
+                    Kind::Records => self.add_records(&header),
+                    Kind::Catalogue if header.position >= self.covered.position => {
+                        let sense = Operation::decode(&payload)
+                            .and_then(|operation| self.catalogue.replay(operation, header.position));
+                        let text =
+                            || format!("the operation at {} of the journal is damaged", header.position);
+                        sense.map_err(|_| Error::Corrupt(text()))?;
+                        self.covered.last_state = header.position;
+                    }
+                    Kind::Catalogue | Kind::Opened | Kind::End => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_records(&mut self, header: &Header) {
+        let (key, entry) = entry_of(header);
+        // Frames come in the order of their positions, so the youngest copy of a moved one stays.
+        self.entries.entry(key).or_default().insert(entry.origin, entry);
+    }
+
+    /// Recovery takes care of what stands behind the target, and expects the state to know where a moved frame came
+    /// from. If that place was recycled already, the move was durable, and the frame itself stands for it.
+    fn add_moved(&mut self, header: &Header) {
+        if header.kind == Kind::Records && header.origin < self.target {
+            let (key, entry) = entry_of(header);
+            self.entries.entry(key).or_default().entry(entry.origin).or_insert(entry);
+        }
+    }
+
+    fn finish(mut self, segments: &Segments) -> Checkpoint {
+        let mut live: BTreeMap<u64, u64> = segments.all().iter().map(|segment| (segment.number, 0)).collect();
+        let mut shards = Vec::new();
+        for (_, shard) in self.catalogue.all_shards() {
+            let entries = self.entries.remove(&shard.key).unwrap_or_default();
+            let change = self.change(&shard, entries);
+            for entry in change.added.iter().filter(|entry| entry.count > 0) {
+                *live.entry(entry.position / segments.bytes).or_default() += u64::from(entry.bytes);
+            }
+            shards.push(change);
+        }
+        let dirty = self.catalogue.all_rows();
+        Checkpoint {
+            covered: Covered { position: self.target, ..self.covered },
+            streams: dirty.into_iter().map(|(id, row)| (id, Some(row))).collect(),
+            shards,
+            live,
+            segment_bytes: segments.bytes,
+        }
+    }
+
+    fn change(&self, shard: &Shard, mut entries: BTreeMap<u64, Entry>) -> ShardChange {
+        let mut row = shard.current_row();
+        let ends = row.closed.as_ref().map_or(u64::MAX, |closed| closed.position);
+        for (from, _) in self.holes.iter().filter(|(from, to)| *from < ends && *to > row.opened) {
+            let entry =
+                Entry { origin: *from, position: *from, bytes: 0, count: 0, arrival: row.last_arrival };
+            entries.entry(*from).or_insert(entry);
+        }
+        let added: Vec<Entry> = entries.into_values().filter(|entry| entry.origin >= row.horizon).collect();
+        if let Some(last) = added.last() {
+            row.tail = row.tail.max(end_of(last));
+            row.last_arrival = row.last_arrival.max(last.arrival);
+        }
+        ShardChange { key: shard.key, row, added: Arc::new(added), moved: Arc::default() }
+    }
+}
+
+fn entry_of(header: &Header) -> (ShardKey, Entry) {
+    let entry = Entry {
+        origin: header.origin,
+        position: header.position,
+        bytes: header.frame_bytes() as u32,
+        count: header.count,
+        arrival: header.arrival,
+    };
+    (ShardKey { stream: header.stream, number: header.shard }, entry)
+}
