@@ -1,0 +1,188 @@
+//! Errors on the wire: each error of the model has one code and comes back as exactly that error.
+
+use std::time::Duration;
+
+use anabranch_model::{Error, SequenceNumber, ShardId, StreamName};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+use super::text::Text;
+
+/// Limits that a shard may be over. The model names them with texts that live as long as the program, so a reader
+/// can only give back a text that it knows.
+const LIMITS_KNOWN: [&str; 4] =
+    ["1000 records written a second", "1 MiB written a second", "2 MiB read a second", "5 reads a second"];
+/// What stands for a limit that this build does not know.
+const LIMIT_UNKNOWN: &str = "what it may take in a second";
+
+/// An error, with the fields that make it the same error on the other side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "code", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the fields are those of the model's error of the same name")]
+pub enum ErrorBody {
+    /// [`Error::Invalid`].
+    Invalid { message: String },
+    /// [`Error::StreamNotFound`].
+    StreamNotFound { stream: Text<StreamName> },
+    /// [`Error::StreamExists`].
+    StreamExists { stream: Text<StreamName> },
+    /// [`Error::ShardNotFound`].
+    ShardNotFound { stream: Text<StreamName>, shard: Text<ShardId> },
+    /// [`Error::ShardClosed`].
+    ShardClosed { shard: Text<ShardId> },
+    /// [`Error::NotNeighbours`].
+    NotNeighbours { shard: Text<ShardId>, neighbour: Text<ShardId> },
+    /// [`Error::LimitExceeded`].
+    LimitExceeded { message: String },
+    /// [`Error::Throttled`].
+    Throttled { shard: Text<ShardId>, limit: String, retry_after: Duration },
+    /// [`Error::Busy`].
+    Busy { budget_bytes: u64 },
+    /// [`Error::DiskFull`].
+    DiskFull,
+    /// [`Error::Unavailable`].
+    Unavailable { message: String },
+    /// [`Error::Stopped`].
+    Stopped { message: String },
+    /// [`Error::Damaged`].
+    Damaged { shard: Text<ShardId>, from: Text<SequenceNumber>, resume_at: Text<SequenceNumber> },
+    /// [`Error::Corrupt`].
+    Corrupt { message: String },
+}
+
+impl From<Error> for ErrorBody {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid(message) => ErrorBody::Invalid { message },
+            Error::StreamNotFound(stream) => ErrorBody::StreamNotFound { stream: Text(stream) },
+            Error::StreamExists(stream) => ErrorBody::StreamExists { stream: Text(stream) },
+            Error::ShardNotFound(stream, shard) => {
+                ErrorBody::ShardNotFound { stream: Text(stream), shard: Text(shard) }
+            }
+            Error::ShardClosed(shard) => ErrorBody::ShardClosed { shard: Text(shard) },
+            Error::NotNeighbours(shard, neighbour) => {
+                ErrorBody::NotNeighbours { shard: Text(shard), neighbour: Text(neighbour) }
+            }
+            Error::LimitExceeded(message) => ErrorBody::LimitExceeded { message },
+            Error::Throttled { shard, limit, retry_after } => {
+                ErrorBody::Throttled { shard: Text(shard), limit: limit.to_owned(), retry_after }
+            }
+            Error::Busy { budget_bytes } => ErrorBody::Busy { budget_bytes },
+            Error::DiskFull => ErrorBody::DiskFull,
+            Error::Unavailable(message) => ErrorBody::Unavailable { message },
+            Error::Stopped(message) => ErrorBody::Stopped { message },
+            Error::Damaged { shard, from, resume_at } => {
+                ErrorBody::Damaged { shard: Text(shard), from: Text(from), resume_at: Text(resume_at) }
+            }
+            Error::Corrupt(message) => ErrorBody::Corrupt { message },
+        }
+    }
+}
+
+impl From<ErrorBody> for Error {
+    fn from(body: ErrorBody) -> Self {
+        match body {
+            ErrorBody::Invalid { message } => Error::Invalid(message),
+            ErrorBody::StreamNotFound { stream } => Error::StreamNotFound(stream.0),
+            ErrorBody::StreamExists { stream } => Error::StreamExists(stream.0),
+            ErrorBody::ShardNotFound { stream, shard } => Error::ShardNotFound(stream.0, shard.0),
+            ErrorBody::ShardClosed { shard } => Error::ShardClosed(shard.0),
+            ErrorBody::NotNeighbours { shard, neighbour } => Error::NotNeighbours(shard.0, neighbour.0),
+            ErrorBody::LimitExceeded { message } => Error::LimitExceeded(message),
+            ErrorBody::Throttled { shard, limit, retry_after } => {
+                let limit = LIMITS_KNOWN.into_iter().find(|known| *known == limit).unwrap_or(LIMIT_UNKNOWN);
+                Error::Throttled { shard: shard.0, limit, retry_after }
+            }
+            ErrorBody::Busy { budget_bytes } => Error::Busy { budget_bytes },
+            ErrorBody::DiskFull => Error::DiskFull,
+            ErrorBody::Unavailable { message } => Error::Unavailable(message),
+            ErrorBody::Stopped { message } => Error::Stopped(message),
+            ErrorBody::Damaged { shard, from, resume_at } => {
+                Error::Damaged { shard: shard.0, from: from.0, resume_at: resume_at.0 }
+            }
+            ErrorBody::Corrupt { message } => Error::Corrupt(message),
+        }
+    }
+}
+
+/// The stable code of an error, as programs see it in JSON.
+pub fn code(error: &Error) -> &'static str {
+    match error {
+        Error::Invalid(_) => "invalid",
+        Error::StreamNotFound(_) => "stream_not_found",
+        Error::StreamExists(_) => "stream_exists",
+        Error::ShardNotFound(..) => "shard_not_found",
+        Error::ShardClosed(_) => "shard_closed",
+        Error::NotNeighbours(..) => "not_neighbours",
+        Error::LimitExceeded(_) => "limit_exceeded",
+        Error::Throttled { .. } => "throttled",
+        Error::Busy { .. } => "busy",
+        Error::DiskFull => "disk_full",
+        Error::Unavailable(_) => "unavailable",
+        Error::Stopped(_) => "stopped",
+        Error::Damaged { .. } => "damaged",
+        Error::Corrupt(_) => "corrupt",
+    }
+}
+
+/// The HTTP status that says the same to proxies and people.
+pub(super) fn status(error: &Error) -> StatusCode {
+    match error {
+        Error::Invalid(_) | Error::NotNeighbours(..) | Error::LimitExceeded(_) => StatusCode::BAD_REQUEST,
+        Error::StreamNotFound(_) | Error::ShardNotFound(..) => StatusCode::NOT_FOUND,
+        Error::StreamExists(_) | Error::ShardClosed(_) => StatusCode::CONFLICT,
+        Error::Throttled { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Error::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
+        Error::Busy { .. } | Error::Unavailable(_) | Error::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Error::Damaged { .. } | Error::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_model::NextMove;
+
+    use super::*;
+
+    fn every_error() -> Vec<Error> {
+        let stream = || StreamName::new("clicks").unwrap();
+        let number = SequenceNumber::from_u128;
+        vec![
+            Error::Invalid("wrong".into()),
+            Error::StreamNotFound(stream()),
+            Error::StreamExists(stream()),
+            Error::ShardNotFound(stream(), ShardId::numbered(3)),
+            Error::ShardClosed(ShardId::numbered(3)),
+            Error::NotNeighbours(ShardId::numbered(1), ShardId::numbered(3)),
+            Error::LimitExceeded("too many".into()),
+            Error::Throttled {
+                shard: ShardId::numbered(2),
+                limit: LIMITS_KNOWN[0],
+                retry_after: Duration::from_nanos(1_000_001),
+            },
+            Error::Busy { budget_bytes: u64::MAX },
+            Error::DiskFull,
+            Error::Unavailable("gone".into()),
+            Error::Stopped("no room".into()),
+            Error::Damaged { shard: ShardId::numbered(1), from: number(7), resume_at: SequenceNumber::MAX },
+            Error::Corrupt("the catalogue".into()),
+        ]
+    }
+
+    #[test]
+    fn every_error_comes_back_as_itself_under_its_code() {
+        for error in every_error() {
+            let json = serde_json::to_value(ErrorBody::from(error.clone())).unwrap();
+            assert_eq!(json["code"], code(&error));
+            assert_eq!(Error::from(serde_json::from_value::<ErrorBody>(json).unwrap()), error);
+        }
+    }
+
+    #[test]
+    fn retrying_never_looks_like_a_wrong_call() {
+        for error in every_error() {
+            let client_is_wrong = matches!(status(&error).as_u16(), 400 | 404 | 409);
+            assert_eq!(client_is_wrong, error.next_move() == NextMove::FixCall, "{error}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Requests and replies of the control API, and how they become values of the model and back.
+//!
+//! These types belong to the wire alone: a field may be renamed here, or a noun of the model there, without the
+//! other noticing. Durations have whole seconds and nanoseconds, so that none is rounded on the way.
+
+mod listing;
+mod record;
+mod request;
+mod status;
+
+pub use listing::{PageReply, RangeBody, ShardBody, StreamBody};
+pub use record::{
+    AppendReply, AppendedBody, BatchBody, FollowLine, NewRecordBody, NextBody, PositionBody, RecordBody,
+};
+pub use request::{
+    AppendRequest, CreateRequest, Empty, FollowRequest, MergeRequest, ReadRequest, RetentionRequest,
+    ShardsRequest, SplitRequest, StreamRequest, StreamsRequest,
+};
+pub use status::{EngineBody, StatusReply};
+
+use anabranch_model::ShardId;
+use serde::{Deserialize, Serialize};
+
+use super::error::ErrorBody;
+use super::text::Text;
+
+/// The answer to a call that opens shards, in the order of their ranges.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OpenedReply {
+    /// The shards.
+    pub shards: Vec<Text<ShardId>>,
+}
+
+/// The body of an answer that is not a success.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FailedReply {
+    /// For programs: exactly the error of the model.
+    pub error: ErrorBody,
+    /// For people.
+    pub message: String,
+}

@@ -1,0 +1,97 @@
+//! The command line: what can be asked for, and who does it.
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::bench::BenchArgs;
+use crate::failure::Failure;
+use crate::stream::StreamArgs;
+use crate::up::UpArgs;
+use crate::{bench, output, stream, up};
+
+/// An event bus in one binary: durable, ordered, sharded streams.
+///
+/// Without a command it starts the server, as `anabranch up` does.
+#[derive(Debug, Parser)]
+#[command(name = "anabranch", version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    up: UpArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the server on a data directory
+    Up(UpArgs),
+    /// Make, write, read and reshard streams
+    Stream(StreamArgs),
+    /// Measure the engine beside the limit of this machine
+    Bench(BenchArgs),
+    /// Print the completions of a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// Does what the command line asks for.
+pub(crate) fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let (result, json) = match cli.command {
+        None => (up::run(&cli.up), false),
+        Some(Command::Up(args)) => (up::run(&args), false),
+        Some(Command::Stream(args)) => (stream::run(&args), args.json),
+        Some(Command::Bench(args)) => (bench::run(&args), args.json),
+        Some(Command::Completions { shell }) => (completions(shell), false),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.tell(json),
+    }
+}
+
+/// Shows help or the version, or says what is wrong with the command line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let wanted = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    // The arguments could not be parsed, so whether JSON is wanted is a guess.
+    if !wanted && std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.to_string();
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        return Failure::usage(message, "`anabranch --help` shows what is possible").tell(true);
+    }
+    match error.print() {
+        Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+        Err(error) => Failure::from(error).tell(false),
+    }
+}
+
+fn completions(shell: Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "anabranch", &mut script);
+    output::write_out(&script)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_command_means_up() {
+        let cli = Cli::try_parse_from(["anabranch", "--listen", "127.0.0.1:0"]).unwrap();
+        assert!(cli.command.is_none());
+        assert!(cli.up.listen.is_some());
+    }
+}

@@ -1,0 +1,164 @@
+//! How a command reaches the data: through the server that holds the directory, or by opening it itself.
+//!
+//! ```text
+//!   lock is free ─────────────────────▶ open the engine here, close it behind the command
+//!   lock is held, with an address ────▶ talk to that server
+//!   lock is held, server is starting ─▶ wait for it
+//!   lock is held by another command ──▶ say who holds it
+//! ```
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::{DirectoryLock, Engine, Holder, LockError, Options, SystemClock, SystemDisk};
+use anabranch_model::{Clock, StreamStore};
+
+use crate::failure::Failure;
+use crate::remote::Remote;
+use crate::runtime::pause;
+
+/// The file in which a data directory names its holder; it is there as soon as anything is.
+const LOCK_FILE: &str = "LOCK";
+
+/// How long a command waits before it looks again whether a server has started.
+const STARTING_WAIT: Duration = Duration::from_millis(50);
+/// How often it looks.
+const STARTING_WAITS_MAX: u32 = 100;
+
+/// What happens if there is no data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// It is made.
+    Create,
+    /// The command fails: there is nothing to be found.
+    Refuse,
+}
+
+/// A store, wherever it is.
+pub(crate) struct Connection {
+    store: Arc<dyn StreamStore>,
+    /// Set if the engine runs in this process.
+    local: Option<Local>,
+}
+
+struct Local {
+    engine: Engine,
+    /// Held as long as the engine is open.
+    _lock: DirectoryLock,
+}
+
+/// Finds the store of a data directory. `command` is what other processes are told if they ask who holds it.
+pub(crate) async fn connect(data: &Path, command: &str, missing: Missing) -> Result<Connection, Failure> {
+    if missing == Missing::Refuse {
+        check_present(data)?;
+    }
+    let mut waits = STARTING_WAITS_MAX;
+    loop {
+        match DirectoryLock::acquire(data, command) {
+            Ok(lock) => return open(data, lock).await,
+            Err(LockError::Held(Holder { listen: Some(address), .. })) => {
+                return Ok(Connection::remote(address));
+            }
+            Err(LockError::Held(holder)) if waits > 0 && is_starting(&holder) => {
+                waits -= 1;
+                pause(STARTING_WAIT).await;
+            }
+            Err(error) => return Err(lock_failure(data, error)),
+        }
+    }
+}
+
+/// A server has no address until it has opened its directory, and a lock that was taken this moment names nobody.
+fn is_starting(holder: &Holder) -> bool {
+    holder.pid == 0 || holder.command == crate::up::COMMAND
+}
+
+impl Connection {
+    fn remote(address: SocketAddr) -> Self {
+        Connection { store: Arc::new(Remote::new(address)), local: None }
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> &dyn StreamStore {
+        &*self.store
+    }
+
+    /// Whether others can write while this command reads.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.local.is_none()
+    }
+
+    /// Leaves the directory as a clean shutdown does.
+    pub(crate) async fn close(self) -> Result<(), Failure> {
+        match self.local {
+            Some(local) => Ok(local.engine.close().await?),
+            None => Ok(()),
+        }
+    }
+}
+
+async fn open(data: &Path, lock: DirectoryLock) -> Result<Connection, Failure> {
+    let engine = open_engine(data, Options::default(), Arc::new(SystemClock::new())).await?;
+    Ok(Connection { store: Arc::new(engine.clone()), local: Some(Local { engine, _lock: lock }) })
+}
+
+/// Opens the engine on a directory whose lock the caller holds.
+pub(crate) async fn open_engine(
+    data: &Path,
+    options: Options,
+    clock: Arc<dyn Clock>,
+) -> Result<Engine, Failure> {
+    let folder = data.to_owned();
+    let opened = tokio::task::spawn_blocking(move || {
+        let disk = SystemDisk::open(&folder)
+            .map_err(|error| Failure::io("use the data directory", &folder, &error))?;
+        Engine::open(Arc::new(disk), clock, options).map_err(Failure::from)
+    });
+    match opened.await {
+        Ok(result) => result,
+        Err(error) => Err(Failure::new(
+            "corrupt",
+            format!("opening the data directory {} broke off: {error}", data.display()),
+            "keep a copy of the data directory and report this",
+        )),
+    }
+}
+
+/// A directory without a lock file has never held data, and a reading command leaves it alone.
+fn check_present(data: &Path) -> Result<(), Failure> {
+    if data.join(LOCK_FILE).exists() {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        format!("no data directory at {}", data.display()),
+        "start `anabranch up`, or say where the data is with --data DIR",
+    ))
+}
+
+/// What to say when a directory cannot be locked.
+pub(crate) fn lock_failure(data: &Path, error: LockError) -> Failure {
+    let holder = match error {
+        LockError::Io { path, error } => return Failure::io("use the data directory:", &path, &error),
+        LockError::Held(holder) => holder,
+    };
+    let addresses = match (holder.listen, holder.monitor) {
+        (Some(listen), Some(monitor)) => format!(", which listens on {listen} (monitor {monitor})"),
+        (Some(listen), None) => format!(", which listens on {listen}"),
+        (None, _) => String::new(),
+    };
+    Failure::new(
+        "directory_in_use",
+        format!(
+            "the data directory {} is in use by process {} (`{}`){addresses}",
+            data.display(),
+            holder.pid,
+            holder.command
+        ),
+        match holder.listen {
+            Some(_) => "use that server, stop it, or choose another directory with --data DIR",
+            None => "try again when that process is done, or start `anabranch up` for commands to share",
+        },
+    )
+}

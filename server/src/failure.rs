@@ -1,0 +1,185 @@
+//! How a command fails: one line that says what is wrong, one that says what to do next, and an exit code.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anabranch_model::{Error, NextMove};
+use serde_json::json;
+
+use crate::api::error::code;
+use crate::quantity::counted;
+
+/// The exit code of a call that must be changed.
+const EXIT_USAGE: u8 = 2;
+/// The exit code of everything else that went wrong.
+const EXIT_FAILED: u8 = 1;
+/// The exit code after Ctrl-C, as shells expect it.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Why a command did not do all that was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something for a person to read.
+    Told(Box<Told>),
+    /// Whoever read the output has seen enough, as `| head` does. Nothing to say.
+    BrokenPipe,
+    /// A person pressed Ctrl-C and knows.
+    Interrupted,
+}
+
+/// What a person reads.
+#[derive(Debug)]
+pub(crate) struct Told {
+    code: &'static str,
+    message: String,
+    hint: String,
+    exit: u8,
+    /// Records that were stored before the failure, where a command stores many.
+    stored: Option<u64>,
+}
+
+impl Failure {
+    /// The call is wrong and must be changed.
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Failure::told("usage", message, hint, EXIT_USAGE)
+    }
+
+    /// Something outside the call is wrong.
+    pub(crate) fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Failure::told(code, message, hint, EXIT_FAILED)
+    }
+
+    fn told(code: &'static str, message: impl Into<String>, hint: impl Into<String>, exit: u8) -> Self {
+        Failure::Told(Box::new(Told { code, message: message.into(), hint: hint.into(), exit, stored: None }))
+    }
+
+    /// A file or folder cannot be used.
+    pub(crate) fn io(what: &str, path: &Path, error: &io::Error) -> Self {
+        let hint = match error.kind() {
+            io::ErrorKind::PermissionDenied => "change its permissions, or choose another place",
+            io::ErrorKind::NotFound => "check the path",
+            io::ErrorKind::StorageFull => "free some space, or choose another place",
+            _ => "check the path, or choose another place",
+        };
+        Failure::new("io", format!("cannot {what} {}: {error}", path.display()), hint)
+    }
+
+    /// The same failure with what it happened to in front.
+    pub(crate) fn at(mut self, place: impl std::fmt::Display) -> Self {
+        if let Failure::Told(told) = &mut self {
+            told.message = format!("{place}: {}", told.message);
+        }
+        self
+    }
+
+    /// The same failure, which came after so many records had been stored.
+    pub(crate) fn after_storing(mut self, records: u64) -> Self {
+        if let Failure::Told(told) = &mut self {
+            told.stored = Some(records);
+        }
+        self
+    }
+
+    /// Tells a person, or a program if it asked for JSON, and returns the exit code.
+    pub(crate) fn tell(self, json: bool) -> ExitCode {
+        match self {
+            Failure::BrokenPipe => ExitCode::SUCCESS,
+            Failure::Interrupted => ExitCode::from(EXIT_INTERRUPTED),
+            Failure::Told(told) => {
+                let text = if json { told.json() } else { told.text() };
+                // Nobody can be told that nobody can be told.
+                let _ = io::stderr().write_all(text.as_bytes());
+                ExitCode::from(told.exit)
+            }
+        }
+    }
+}
+
+impl Told {
+    fn text(&self) -> String {
+        let stored = match self.stored {
+            Some(records) => format!("note: {} stored before that\n", counted(records, "record")),
+            None => String::new(),
+        };
+        format!("error: {}\n{stored}hint: {}\n", one_line(&self.message), one_line(&self.hint))
+    }
+
+    fn json(&self) -> String {
+        let mut error = json!({ "code": self.code, "message": self.message, "hint": self.hint });
+        if let Some(records) = self.stored {
+            error["stored"] = records.into();
+        }
+        format!("{}\n", json!({ "error": error }))
+    }
+}
+
+/// A text as one line that cannot steer a terminal.
+fn one_line(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let exit = match error.next_move() {
+            NextMove::FixCall => EXIT_USAGE,
+            NextMove::Retry | NextMove::Reopen | NextMove::Report => EXIT_FAILED,
+        };
+        Failure::told(code(&error), error.to_string(), hint(&error), exit)
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// Of a failed write to standard output.
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure::BrokenPipe;
+        }
+        Failure::new("io", format!("cannot write the output: {error}"), "check where the output goes")
+    }
+}
+
+fn hint(error: &Error) -> &'static str {
+    match error {
+        Error::Invalid(_) => "change the value and try again; nothing was changed",
+        Error::StreamNotFound(_) => {
+            "`anabranch stream ls` shows the streams, `anabranch stream create NAME` makes one"
+        }
+        Error::StreamExists(_) => "choose another name, or remove it with `anabranch stream rm NAME`",
+        Error::ShardNotFound(..) | Error::ShardClosed(_) => {
+            "`anabranch stream describe NAME` shows the shards and which of them are open"
+        }
+        Error::NotNeighbours(..) => {
+            "`anabranch stream describe NAME` shows the shards in the order of their ranges"
+        }
+        Error::LimitExceeded(_) => "remove something first",
+        Error::Throttled { .. } => "wait, split the shard, or switch `shard_limits` off in the configuration",
+        Error::Busy { .. } => "try again, or raise `memory` in the configuration of `anabranch up`",
+        Error::DiskFull => "free some space; nothing that was acknowledged is lost",
+        Error::Unavailable(_) => "see whether `anabranch up` runs and what its log says, then try again",
+        Error::Stopped(_) => "start `anabranch up` again; its log says why it stopped",
+        Error::Damaged { .. } => "go on with `anabranch stream tail NAME --from` the number after it",
+        Error::Corrupt(_) => {
+            "keep a copy of the data directory, and restore it from a backup if there is one"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_one_line_and_a_hint() {
+        let Failure::Told(told) = Failure::usage("bad\nname \u{1b}[31m", "look").after_storing(1_000) else {
+            panic!("it is for people");
+        };
+        assert_eq!(
+            told.text(),
+            "error: bad\\nname \\u{1b}[31m\nnote: 1,000 records stored before that\nhint: look\n"
+        );
+        let json: serde_json::Value = serde_json::from_str(&told.json()).unwrap();
+        assert_eq!(json["error"]["stored"], 1_000);
+        assert_eq!(json["error"]["code"], "usage");
+    }
+}

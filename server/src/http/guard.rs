@@ -1,0 +1,92 @@
+//! Keeps web pages out. A browser lets any page send requests to this machine: directly, which it marks with
+//! `Origin`, or by a name that the page's owner points at 127.0.0.1 (DNS rebinding), which shows in `Host`.
+
+use std::net::IpAddr;
+
+use axum::Json;
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+/// Refuses requests of web pages.
+pub(crate) async fn refuse_web_pages(request: Request, next: Next) -> Response {
+    match refusal(request.headers(), request.uri()) {
+        Some(message) => {
+            let body = json!({ "error": { "code": "invalid", "message": message }, "message": message });
+            (StatusCode::FORBIDDEN, Json(body)).into_response()
+        }
+        None => next.run(request).await,
+    }
+}
+
+fn refusal(headers: &HeaderMap, uri: &Uri) -> Option<&'static str> {
+    if headers.contains_key(header::ORIGIN) {
+        return Some("requests from web pages are refused: this one has an Origin header");
+    }
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let named_local = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().is_ok_and(is_loopback),
+        _ => false,
+    };
+    let asked_local = uri.authority().is_none_or(|authority| is_loopback(authority.as_str()));
+    (!named_local || !asked_local).then_some(
+        "the Host header must be localhost or a loopback address: other names may be a web page in disguise",
+    )
+}
+
+/// Whether `host`, with or without a port, can only mean this machine.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn loopback_is_recognised() {
+        for host in
+            ["localhost", "LOCALHOST:4566", "127.0.0.1", "127.0.0.1:4566", "127.1.2.3", "[::1]:4566", "[::1]"]
+        {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in [
+            "",
+            "example.org",
+            "localhost.example.org",
+            "127.0.0.1.example.org",
+            "0.0.0.0:4566",
+            "[::]:4566",
+            "10.0.0.1",
+            "localhost:4566@example.org",
+            "2130706433",
+            "xlocalhost",
+        ] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn origin_and_foreign_hosts_are_refused() {
+        let uri = Uri::from_static("/_anabranch/v1/streams");
+        let mut headers = HeaderMap::new();
+        assert!(refusal(&headers, &uri).is_some(), "no Host at all");
+        headers.insert(header::HOST, HeaderValue::from_static("localhost:4566"));
+        assert!(refusal(&headers, &uri).is_none());
+        assert!(refusal(&headers, &Uri::from_static("http://example.org/")).is_some());
+        headers.append(header::HOST, HeaderValue::from_static("example.org"));
+        assert!(refusal(&headers, &uri).is_some(), "two Hosts");
+        headers.insert(header::HOST, HeaderValue::from_static("localhost:4566"));
+        headers.insert(header::ORIGIN, HeaderValue::from_static("null"));
+        assert!(refusal(&headers, &uri).is_some());
+    }
+}

@@ -1,0 +1,16 @@
+//! How a port is served: accepted under a cap, guarded against web pages, observed, and drained.
+//!
+//! Nothing here knows what is behind a path.
+
+mod accept;
+mod budget;
+mod guard;
+mod observe;
+mod stall;
+mod stop;
+
+pub(crate) use accept::{Port, serve};
+pub(crate) use budget::{Admission, Budget};
+pub(crate) use guard::refuse_web_pages;
+pub(crate) use observe::{Observer, observe};
+pub(crate) use stop::{Stop, Stopper};

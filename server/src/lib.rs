@@ -1,0 +1,39 @@
+//! The `anabranch` binary: a server on the embedded engine, and the command line that talks to it.
+//!
+//! Read in this order: what can be asked for (`cli`), the server from start to drain (`up`, `config`), the API that
+//! commands use when a server runs ([`api`], `http`, [`remote`]), how a command finds its data (`connect`), and the
+//! commands themselves (`stream`, `bench`).
+//!
+//! Invariant: this is the only crate that sees everything, and nothing depends on it. Commands are written against
+//! the ports of the model and cannot tell a server from a directory.
+
+mod cli;
+
+mod config;
+mod monitor;
+mod up;
+
+pub mod api;
+mod http;
+pub mod remote;
+
+mod connect;
+mod stream;
+
+mod bench;
+
+mod failure;
+mod limits;
+mod logging;
+mod memory;
+mod output;
+mod quantity;
+mod runtime;
+
+pub use remote::Remote;
+
+/// Does what the command line asks for and returns the exit code.
+pub fn run() -> std::process::ExitCode {
+    memory::give_back_early();
+    cli::run()
+}

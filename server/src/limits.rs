@@ -1,0 +1,49 @@
+//! Every limit of the edge in one place: what one client, one connection and one command may take.
+
+use std::time::Duration;
+
+/// Largest body of a request: the largest append in base64, with its keys and punctuation.
+pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
+/// Largest head of a request, and with it the longest path and header.
+pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Most headers of a request.
+pub(crate) const HEADERS_MAX: usize = 64;
+/// Most connections to the listen address at a time.
+pub(crate) const CONNECTIONS_MAX: usize = 512;
+/// Most connections to the monitor address at a time.
+pub(crate) const MONITOR_CONNECTIONS_MAX: usize = 32;
+
+/// How long a client may take to send the head of a request. An idle connection is closed after this time too.
+pub(crate) const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
+/// How long a client may take to send the body of a request.
+pub(crate) const BODY_WAIT_MAX: Duration = Duration::from_secs(30);
+/// How long a client may take no bytes of an answer. What was read for it stays in memory meanwhile, so it is short;
+/// `stream tail` in a paused terminal is cut off and goes on where it was.
+pub(crate) const WRITE_STALL_MAX: Duration = Duration::from_secs(10);
+/// How long a request waits for memory.
+pub(crate) const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long requests in progress may take after the signal to stop.
+pub(crate) const DRAIN_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Bytes after which a piece of an answer is sent; a piece has at most about twice as many.
+pub(crate) const PIECE_BYTES: usize = 64 << 10;
+/// Silence after which a follow sends an empty line, so that both sides notice when the other is gone.
+pub(crate) const FOLLOW_SILENCE_MAX: Duration = Duration::from_secs(10);
+/// Longest line of a follow that a client accepts: a batch in base64 with its keys and punctuation.
+pub(crate) const LINE_BYTES_MAX: usize = 32 << 20;
+
+/// How long a client waits for a connection.
+pub(crate) const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long a client waits for an answer.
+pub(crate) const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
+/// How long a client keeps an idle connection: less than the server does.
+pub(crate) const CLIENT_IDLE_MAX: Duration = Duration::from_secs(20);
+
+/// Shards that `stream tail` follows by push. Beyond it polls, because each push holds a connection.
+pub(crate) const PUSHED_SHARDS_MAX: usize = 64;
+/// Reads that `stream tail` has in flight.
+pub(crate) const READS_MAX: usize = 16;
+/// How long `stream tail` waits between two rounds of polling that found nothing.
+pub(crate) const POLL_WAIT: Duration = Duration::from_millis(250);
+/// Bytes after which `stream put` sends a batch.
+pub(crate) const PUT_BATCH_BYTES: usize = 1 << 20;

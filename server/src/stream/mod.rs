@@ -1,0 +1,140 @@
+//! The commands on streams. Each is written once, against [`StreamStore`], and works the same on a running server
+//! and on a directory that nobody holds.
+
+mod describe;
+mod lineage;
+mod listing;
+mod manage;
+mod patience;
+mod put;
+mod reshard;
+mod tail;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anabranch_engine::SystemClock;
+use anabranch_model::{Clock, StreamStore};
+use clap::{Args, Subcommand};
+
+use crate::config::DATA_DEFAULT;
+use crate::connect::{Connection, Missing, connect};
+use crate::failure::Failure;
+use crate::logging::{self, LogFormat};
+use crate::output::Output;
+use crate::runtime::{self, Signals};
+
+/// Arguments of `anabranch stream`.
+#[derive(Debug, Args)]
+pub(crate) struct StreamArgs {
+    /// The data directory; if a server holds it, the command goes to that server
+    #[arg(long, global = true, env = "ANABRANCH_DATA", default_value = DATA_DEFAULT, value_name = "DIR")]
+    data: PathBuf,
+    /// Print JSON for programs instead of text for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    command: StreamCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum StreamCommand {
+    /// List the streams
+    Ls,
+    /// Make a stream
+    Create(manage::CreateArgs),
+    /// Show a stream with its shards and who came from whom
+    Describe(describe::DescribeArgs),
+    /// Store records
+    ///
+    /// A batch whose answer gets lost is sent again, so a record may be stored twice but is never left out.
+    Put(put::PutArgs),
+    /// Print records, and go on as they come
+    Tail(tail::TailArgs),
+    /// Split a shard in two
+    Split(reshard::SplitArgs),
+    /// Merge two neighbouring shards into one
+    Merge(reshard::MergeArgs),
+    /// Change how long records are kept
+    Retention(manage::RetentionArgs),
+    /// Remove a stream with all its records
+    Rm(manage::RmArgs),
+}
+
+/// What every command on streams works with.
+struct Session<'a> {
+    store: &'a dyn StreamStore,
+    /// Whether others can write while the command reads.
+    shared: bool,
+    clock: &'a dyn Clock,
+    output: Output,
+}
+
+/// Runs a command on streams.
+pub(crate) fn run(args: &StreamArgs) -> Result<(), Failure> {
+    let runtime = runtime::start()?;
+    let result = runtime.block_on(run_connected(args));
+    // A thread may still wait for standard input; it does not hold up the end.
+    runtime.shutdown_background();
+    result
+}
+
+async fn run_connected(args: &StreamArgs) -> Result<(), Failure> {
+    logging::start(None, LogFormat::Text, "warn")?;
+    let mut signals = Signals::take_over()?;
+    let connection = connect(&args.data, &args.command.described(), args.command.missing()).await?;
+    let result = tokio::select! {
+        result = run_command(args, &connection) => result,
+        _ = signals.next() => Err(Failure::Interrupted),
+    };
+    // The directory is left in order whatever became of the command.
+    let closed = connection.close().await;
+    result.and(closed)
+}
+
+async fn run_command(args: &StreamArgs, connection: &Connection) -> Result<(), Failure> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let session = Session {
+        store: connection.store(),
+        shared: connection.is_shared(),
+        clock: &*clock,
+        output: Output { json: args.json },
+    };
+    match &args.command {
+        StreamCommand::Ls => listing::ls(&session).await,
+        StreamCommand::Create(args) => manage::create(&session, args).await,
+        StreamCommand::Describe(args) => describe::describe(&session, args).await,
+        StreamCommand::Put(args) => put::put(&session, args).await,
+        StreamCommand::Tail(args) => tail::tail(&session, args).await,
+        StreamCommand::Split(args) => reshard::split(&session, args).await,
+        StreamCommand::Merge(args) => reshard::merge(&session, args).await,
+        StreamCommand::Retention(args) => manage::retention(&session, args).await,
+        StreamCommand::Rm(args) => manage::rm(&session, args).await,
+    }
+}
+
+impl StreamCommand {
+    /// What another process is told that finds the directory in use.
+    fn described(&self) -> String {
+        let verb = match self {
+            StreamCommand::Ls => "ls",
+            StreamCommand::Create(_) => "create",
+            StreamCommand::Describe(_) => "describe",
+            StreamCommand::Put(_) => "put",
+            StreamCommand::Tail(_) => "tail",
+            StreamCommand::Split(_) => "split",
+            StreamCommand::Merge(_) => "merge",
+            StreamCommand::Retention(_) => "retention",
+            StreamCommand::Rm(_) => "rm",
+        };
+        format!("anabranch stream {verb}")
+    }
+
+    /// Only a command that can succeed on an empty store makes one.
+    fn missing(&self) -> Missing {
+        match self {
+            StreamCommand::Create(_) => Missing::Create,
+            _ => Missing::Refuse,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Stores chunks one after the other and keeps count.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::time::Duration;
+
+use anabranch_model::{Appended, Error, NewRecord, NextMove, ShardId, StreamName};
+use serde::Serialize;
+
+use super::input::Chunk;
+use crate::failure::Failure;
+use crate::quantity::{Size, counted};
+use crate::stream::Session;
+use crate::stream::patience::Patience;
+
+/// What was acknowledged so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stored {
+    pub(super) records: u64,
+    pub(super) bytes: u64,
+}
+
+/// Stores the records of one command.
+pub(super) struct Sender<'a> {
+    session: &'a Session<'a>,
+    name: &'a StreamName,
+    started_at: Duration,
+    stored: Stored,
+    retries: u64,
+    shards: HashSet<ShardId>,
+    last: Option<Appended>,
+}
+
+/// A record that is not stored yet, with its place in the chunk.
+type Pending = (usize, NewRecord);
+
+impl<'a> Sender<'a> {
+    pub(super) fn new(session: &'a Session<'a>, name: &'a StreamName) -> Self {
+        Sender {
+            session,
+            name,
+            started_at: session.clock.elapsed(),
+            stored: Stored::default(),
+            retries: 0,
+            shards: HashSet::new(),
+            last: None,
+        }
+    }
+
+    pub(super) fn stored(&self) -> Stored {
+        self.stored
+    }
+
+    /// Stores a chunk. Records that the store refuses for now are sent again, the others are not.
+    pub(super) async fn send(&mut self, chunk: Chunk) -> std::result::Result<(), Failure> {
+        let first_line = chunk.first_line;
+        let failure = |(place, error): (usize, Error)| match first_line {
+            Some(line) => Failure::from(error).at(format_args!("line {}", line + place as u64)),
+            None => Failure::from(error),
+        };
+        let mut pending: Vec<Pending> = chunk.records.into_iter().enumerate().collect();
+        let mut patience = Patience::new(self.session.clock);
+        while let Some((first, _)) = pending.first() {
+            let first = *first;
+            let before = self.stored.records;
+            let refusal = self.attempt(&mut pending).await.map_err(failure)?;
+            if self.stored.records > before {
+                patience.restore();
+            }
+            if let Some(error) = refusal {
+                self.retries += 1;
+                patience.wait(error).await.map_err(|error| failure((first, error)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what is pending and keeps what must be sent again. Returns why, or the record that can never be stored.
+    async fn attempt(
+        &mut self,
+        pending: &mut Vec<Pending>,
+    ) -> std::result::Result<Option<Error>, (usize, Error)> {
+        let records = pending.iter().map(|(_, record)| record.clone()).collect();
+        let results = match self.session.store.append(self.name, records).await {
+            Ok(results) => results,
+            Err(error) if error.next_move() == NextMove::Retry => return Ok(Some(error)),
+            Err(error) => return Err((pending.first().map_or(0, |(place, _)| *place), error)),
+        };
+        let mut again = None;
+        let mut never = None;
+        let mut kept = Vec::new();
+        for ((place, record), result) in pending.drain(..).zip(results) {
+            match result {
+                Ok(appended) => self.count(&record, appended),
+                Err(error) if error.next_move() == NextMove::Retry => {
+                    kept.push((place, record));
+                    again = Some(error);
+                }
+                Err(error) => never = never.or(Some((place, error))),
+            }
+        }
+        *pending = kept;
+        never.map_or(Ok(again), Err)
+    }
+
+    fn count(&mut self, record: &NewRecord, appended: Appended) {
+        self.stored.records += 1;
+        self.stored.bytes += record.data.len() as u64;
+        if !self.shards.contains(&appended.shard) {
+            self.shards.insert(appended.shard.clone());
+        }
+        self.last = Some(appended);
+    }
+
+    pub(super) fn into_report(self) -> PutReport {
+        let taken = self.session.clock.elapsed().saturating_sub(self.started_at);
+        PutReport {
+            stream: self.name.to_string(),
+            records: self.stored.records,
+            bytes: self.stored.bytes,
+            shards: self.shards.len() as u64,
+            retries: self.retries,
+            elapsed_ms: u64::try_from(taken.as_millis()).unwrap_or(u64::MAX),
+            last: self.last.map(|appended| Place {
+                shard: appended.shard.to_string(),
+                sequence: appended.sequence.to_string(),
+            }),
+        }
+    }
+}
+
+/// What `stream put` says at the end.
+#[derive(Debug, Serialize)]
+pub(super) struct PutReport {
+    stream: String,
+    records: u64,
+    bytes: u64,
+    shards: u64,
+    retries: u64,
+    elapsed_ms: u64,
+    last: Option<Place>,
+}
+
+#[derive(Debug, Serialize)]
+struct Place {
+    shard: String,
+    sequence: String,
+}
+
+impl fmt::Display for PutReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let records = counted(self.records, "record");
+        write!(f, "stored {records} ({}) in stream {}", Size(self.bytes), self.stream)?;
+        match &self.last {
+            Some(place) if self.records == 1 => {
+                write!(f, ": shard {}, sequence {}", place.shard, place.sequence)
+            }
+            Some(_) => {
+                let seconds = self.elapsed_ms as f64 / 1_000.0;
+                write!(f, ": {}, {seconds:.1} s", counted(self.shards, "shard"))
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! `anabranch up`: the server from its first line to its last.
+//!
+//! ```text
+//!   settings ─▶ lock ─▶ ports ─▶ engine ─▶ serve, announce, one line on standard output
+//!                                              │ SIGTERM or Ctrl-C
+//!   exit 0 ◀─ engine closed ◀─ requests drained, follows ended ◀─┘   (a second signal quits at once)
+//! ```
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::{DirectoryLock, Engine, Options, SystemClock};
+use anabranch_model::Clock;
+use axum::{Router, middleware};
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tracing::{info, warn};
+
+use crate::api::wire::StatusReply;
+use crate::api::{self, Api};
+use crate::config::{Address, Settings};
+use crate::connect::{lock_failure, open_engine};
+use crate::failure::Failure;
+use crate::http::{Budget, Observer, Port, Stopper, observe, refuse_web_pages, serve};
+use crate::limits::{CONNECTIONS_MAX, MONITOR_CONNECTIONS_MAX};
+use crate::logging::{self, LogFormat};
+use crate::monitor::{self, Monitor};
+use crate::output;
+use crate::runtime::{self, Signals};
+
+/// What the lock of a directory says about who holds it.
+pub(crate) const COMMAND: &str = "anabranch up";
+
+/// How often measurements are sorted into their classes.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+/// Arguments of `anabranch up`.
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// A configuration file in TOML: data, listen, monitor, memory, shard_limits
+    #[arg(long, env = "ANABRANCH_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The data directory; made if it does not exist [default: ./anabranch-data]
+    #[arg(long, env = "ANABRANCH_DATA", value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:4566]
+    #[arg(long, env = "ANABRANCH_LISTEN", value_name = "ADDR")]
+    pub(crate) listen: Option<Address>,
+    /// Where /health and /metrics are; port 0 takes a free one [default: 127.0.0.1:4580]
+    #[arg(long, env = "ANABRANCH_MONITOR", value_name = "ADDR")]
+    pub(crate) monitor: Option<Address>,
+    /// What is logged: error, warn, info, debug, trace, or a directive as in RUST_LOG [default: info]
+    #[arg(long, env = "ANABRANCH_LOG", value_name = "LEVEL")]
+    log: Option<String>,
+    /// How the log looks
+    #[arg(long, env = "ANABRANCH_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+/// Runs the server until a signal ends it.
+pub(crate) fn run(args: &UpArgs) -> Result<(), Failure> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let settings = Settings::load(args)?;
+    logging::start(args.log.as_deref(), args.log_format, "info")?;
+    let runtime = runtime::start()?;
+    let result = runtime.block_on(up(&settings, clock));
+    // Whatever still runs after the drain has had its time.
+    runtime.shutdown_background();
+    result
+}
+
+async fn up(settings: &Settings, clock: Arc<dyn Clock>) -> Result<(), Failure> {
+    let mut signals = Signals::take_over()?;
+    let lock = DirectoryLock::acquire(&settings.data, COMMAND)
+        .map_err(|error| lock_failure(&settings.data, error))?;
+    let listen = bind("listen", settings.listen).await?;
+    let monitor = bind("monitor", settings.monitor).await?;
+    let server = tokio::select! {
+        server = Server::start(settings, clock.clone(), listen, monitor) => server?,
+        signal = signals.next() => {
+            info!(signal, "stopped before it was ready");
+            return Ok(());
+        }
+    };
+    lock.announce(server.listen, server.monitor)
+        .map_err(|error| Failure::io("write the lock file of", &settings.data, &error))?;
+    tell_ready(settings, &server, clock.elapsed());
+
+    let signal = signals.next().await;
+    info!(signal, "draining: requests in progress finish, new ones are refused");
+    let result = tokio::select! {
+        result = server.drain() => result,
+        signal = signals.next() => {
+            warn!(signal, "quitting at once");
+            Err(Failure::Interrupted)
+        }
+    };
+    // The directory is free only now, when nothing writes to it any more.
+    drop(lock);
+    result
+}
+
+fn tell_ready(settings: &Settings, server: &Server, taken: Duration) {
+    let (data, taken_ms) = (settings.data.display(), taken.as_millis());
+    info!(listen = %server.listen, monitor = %server.monitor, %data, taken_ms, "ready");
+    let line = format!(
+        "anabranch is ready: http://{}, data in {data}, monitor http://{} (ready in {taken_ms} ms)\n",
+        server.listen, server.monitor
+    );
+    // A server whose output nobody reads still serves.
+    let _ = output::write_out(line.as_bytes());
+}
+
+/// What runs between ready and drained.
+struct Server {
+    listen: SocketAddr,
+    monitor: SocketAddr,
+    engine: Engine,
+    health: Monitor,
+    api_stopper: Stopper,
+    api_task: JoinHandle<()>,
+    /// The monitor outlives the rest, so that it can tell of the drain.
+    monitor_stopper: Stopper,
+    monitor_task: JoinHandle<()>,
+}
+
+impl Server {
+    async fn start(
+        settings: &Settings,
+        clock: Arc<dyn Clock>,
+        listen: TcpListener,
+        monitor: TcpListener,
+    ) -> Result<Self, Failure> {
+        let no_address = |error| Failure::io("find the address of", &settings.data, &error);
+        let (listen_address, monitor_address) =
+            (listen.local_addr().map_err(no_address)?, monitor.local_addr().map_err(no_address)?);
+
+        let health = Monitor::start()?;
+        let (monitor_stopper, monitor_stop) = Stopper::new();
+        let monitor_port = Port {
+            name: "monitor",
+            listener: monitor,
+            router: guarded(monitor::router(health.clone()), clock.clone(), monitor::label),
+            connections_max: MONITOR_CONNECTIONS_MAX,
+        };
+        let monitor_task = tokio::spawn(serve(monitor_port, monitor_stop.clone()));
+        tokio::spawn(keep_metrics(health.clone()));
+
+        // A quarter of the memory is for requests on their way in; the engine deals out the rest.
+        let request_bytes = settings.memory_bytes / 4;
+        let options = Options {
+            memory_bytes: settings.memory_bytes - request_bytes,
+            shard_limits: settings.shard_limits,
+            ..Options::default()
+        };
+        let engine = open_engine(&settings.data, options, clock.clone()).await?;
+
+        let (api_stopper, api_stop) = Stopper::new();
+        let api = Api {
+            store: Arc::new(engine.clone()),
+            status: status_of(engine.clone(), clock.clone()),
+            budget: Budget::new(request_bytes),
+            stop: api_stop.clone(),
+        };
+        let api_port = Port {
+            name: "listen",
+            listener: listen,
+            router: guarded(api::router(Arc::new(api)), clock, api_label),
+            connections_max: CONNECTIONS_MAX,
+        };
+        let api_task = tokio::spawn(serve(api_port, api_stop));
+        health.serving(engine.clone());
+        Ok(Server {
+            listen: listen_address,
+            monitor: monitor_address,
+            engine,
+            health,
+            api_stopper,
+            api_task,
+            monitor_stopper,
+            monitor_task,
+        })
+    }
+
+    /// Refuses, drains, closes: three steps in this order.
+    async fn drain(self) -> Result<(), Failure> {
+        self.health.draining();
+        self.api_stopper.stop();
+        let _ = self.api_task.await;
+        let closed = self.engine.close().await;
+        self.monitor_stopper.stop();
+        let _ = self.monitor_task.await;
+        closed?;
+        info!("stopped");
+        Ok(())
+    }
+}
+
+fn status_of(engine: Engine, clock: Arc<dyn Clock>) -> Box<dyn Fn() -> StatusReply + Send + Sync> {
+    let started_at = clock.elapsed();
+    Box::new(move || StatusReply {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        uptime_seconds: clock.elapsed().saturating_sub(started_at).as_secs(),
+        engine: engine.status().into(),
+    })
+}
+
+/// What stands in front of both ports. Refusals are counted too, so counting comes first.
+fn guarded(router: Router, clock: Arc<dyn Clock>, label: fn(&str) -> &'static str) -> Router {
+    router
+        .layer(middleware::from_fn(refuse_web_pages))
+        .layer(middleware::from_fn_with_state(Observer { clock, label }, observe))
+}
+
+fn api_label(path: &str) -> &'static str {
+    api::operation_at(path).unwrap_or("other")
+}
+
+async fn keep_metrics(monitor: Monitor) {
+    let mut upkeep = tokio::time::interval(METRICS_UPKEEP);
+    loop {
+        upkeep.tick().await;
+        monitor.run_upkeep();
+    }
+}
+
+async fn bind(name: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let free = SocketAddr::new(address.ip(), 0);
+        let (message, hint) = match error.kind() {
+            io::ErrorKind::AddrInUse => (
+                format!("the {name} address {address} is taken by another program"),
+                format!("stop that program, or choose another port: --{name} {free} takes a free one"),
+            ),
+            _ => (
+                format!("cannot listen on the {name} address {address}: {error}"),
+                format!("choose another address: --{name} {free} takes a free port"),
+            ),
+        };
+        Failure::new("address", message, hint)
+    })
+}

@@ -1,0 +1,73 @@
+//! The server's memory stays near its budget, whatever clients do.
+
+#![cfg(target_os = "linux")]
+
+mod harness;
+
+use std::fs;
+
+use harness::{Data, Server, http};
+
+/// The default budget of 64 MiB, and what the program itself needs with room for a busy day.
+const PEAK_KIB_MAX: u64 = 128 << 10;
+const IDLE_KIB_MAX: u64 = 30 << 10;
+
+/// A figure of `/proc/PID/status` in KiB.
+fn memory(server: &Server, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid)).expect("the server runs");
+    let line = status.lines().find(|line| line.starts_with(name)).expect("the system tells");
+    line.split_whitespace().nth(1).and_then(|figure| figure.parse().ok()).expect("it is a number")
+}
+
+#[test]
+fn an_idle_server_is_small() {
+    let data = Data::new();
+    let server = data.serve();
+    let kib = memory(&server, "VmRSS:");
+    assert!(kib < IDLE_KIB_MAX, "{kib} KiB");
+}
+
+#[test]
+fn large_records_and_clients_that_do_not_read_stay_within_the_budget() {
+    let data = Data::new();
+    let server = data.serve();
+    data.stream(&["create", "clicks", "--shards", "2"]).succeeded();
+    // Nine megabytes of zero bytes in base64.
+    let payload = "A".repeat(12 << 20);
+    let append = |key: usize| {
+        let body = format!(r#"{{"stream":"clicks","records":[{{"key":"{key}","data":"{payload}"}}]}}"#);
+        http::post(server.listen, "/_anabranch/v1/append", &[], &body).status
+    };
+    let shard = |number: usize| format!(r#""stream":"clicks","shard":"shardId-{:012}""#, number % 2);
+    let read = |number: usize| {
+        let body = format!(r#"{{{},"from":"trim_horizon","records":10000,"bytes":10485760}}"#, shard(number));
+        http::post(server.listen, "/_anabranch/v1/read", &[], &body).status
+    };
+    // These ask for everything and take nothing.
+    let stuck: Vec<_> = (0..8)
+        .map(|number| {
+            let body = format!(r#"{{{},"from":"trim_horizon"}}"#, shard(number));
+            let mut socket = http::connect(server.listen);
+            let head = format!(
+                "POST /_anabranch/v1/follow HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                 content-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            std::io::Write::write_all(&mut socket, head.as_bytes()).unwrap();
+            socket
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            scope.spawn(move || assert_eq!([append(number), append(number + 8)], [200, 200]));
+        }
+        for number in 0..8 {
+            // A store whose memory is taken says so, which is an answer too.
+            scope.spawn(move || assert!([200, 503].contains(&read(number))));
+        }
+    });
+    drop(stuck);
+    let kib = memory(&server, "VmHWM:");
+    assert!(kib < PEAK_KIB_MAX, "{kib} KiB");
+    server.stop().succeeded();
+}
