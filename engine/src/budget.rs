@@ -143,27 +143,36 @@ pub struct Buffers {
     free: Mutex<Vec<Vec<u8>>>,
 }
 
-/// Size of a buffer that is kept; smaller reads do not gain from it, larger ones are rare.
-const BUFFER_BYTES: usize = 2 << 20;
 /// Reads below this size get a buffer of their own size.
 const SMALL_BYTES: usize = 64 << 10;
-/// Buffers that are kept.
-const BUFFERS_MAX: usize = 4;
+/// Bytes that are kept.
+const BUFFERS_BYTES_MAX: usize = 16 << 20;
 
 impl Buffers {
-    /// A buffer of this length, with whatever bytes in it.
+    /// A buffer of this length, with whatever bytes in it. It is at most twice as large, because the reader may hold on
+    /// to it and has paid for its length only; powers of two fit the next read too.
     pub fn take(self: &Arc<Self>, length: usize, permit: OwnedSemaphorePermit) -> Held {
-        if !(SMALL_BYTES..=BUFFER_BYTES).contains(&length) {
+        if length < SMALL_BYTES {
             return Held::new(vec![0; length], permit);
         }
-        let bytes = self.free.lock().pop().unwrap_or_else(|| vec![0; BUFFER_BYTES]);
+        let mut free = self.free.lock();
+        let found = free.iter().position(|buffer| (length..=2 * length).contains(&buffer.len()));
+        let found = found.map(|index| free.swap_remove(index));
+        drop(free);
+        let bytes = found.unwrap_or_else(|| vec![0; length.next_power_of_two()]);
         Held { bytes, length, _permit: permit, pool: Some(self.clone()) }
+    }
+
+    /// Gives everything back to the system.
+    pub fn clear(&self) {
+        self.free.lock().clear();
     }
 
     fn put_back(&self, bytes: Vec<u8>) {
         let mut free = self.free.lock();
-        if free.len() < BUFFERS_MAX {
-            free.push(bytes);
+        free.push(bytes);
+        while free.iter().map(Vec::len).sum::<usize>() > BUFFERS_BYTES_MAX {
+            free.remove(0);
         }
     }
 }

@@ -11,11 +11,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anabranch_model::{Disk, Error, Open, Result};
 
-use crate::journal::segments::FOLDER;
 use crate::state::io_error;
 
 const FORMAT_FILE: &str = "FORMAT";
@@ -40,8 +38,11 @@ impl Format {
         };
         let mut bytes = vec![0; file.len().map_err(io_error)?.min(4096) as usize];
         file.read_exact_at(0, &mut bytes).map_err(io_error)?;
-        // One flipped bit leaves one of the two lines whole.
-        bytes.split(|byte| *byte == b'\n').find_map(|line| parse(line).transpose()).transpose()?.map_or_else(
+        // One flipped bit leaves one of the two lines whole, even if it turns the end of the first into something else.
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        let lines =
+            bytes.split(|byte| *byte == b'\n').chain([first.trim_ascii_end(), second.trim_ascii_end()]);
+        lines.into_iter().find_map(|line| parse(line).transpose()).transpose()?.map_or_else(
             || {
                 Err(Error::Corrupt(
                     "the file `FORMAT` of the data directory is damaged: put it back from a backup, or copy the one of \
@@ -53,7 +54,7 @@ impl Format {
         )
     }
 
-    /// Writes the format as the last step of making a directory.
+    /// Writes the format as the last step of making a directory. Its name is durable once the root is synced.
     pub fn write(self, disk: &dyn Disk) -> Result<()> {
         let line = format!("anabranch format {FORMAT_VERSION} segment_bytes {}", self.segment_bytes);
         let text = format!("{line} checksum {:08x}\n", crc32fast::hash(line.as_bytes())).repeat(2);
@@ -61,8 +62,7 @@ impl Format {
         file.set_len(0).map_err(io_error)?;
         file.write_all_at(0, &[IoSlice::new(text.as_bytes())]).map_err(io_error)?;
         file.sync().map_err(io_error)?;
-        disk.rename(FORMAT_FILE_NEW, FORMAT_FILE).map_err(io_error)?;
-        disk.sync_directory("").map_err(io_error)
+        disk.rename(FORMAT_FILE_NEW, FORMAT_FILE).map_err(io_error)
     }
 }
 
@@ -87,12 +87,6 @@ fn parse(line: &[u8]) -> Result<Option<Format>> {
         ))),
         _ => Ok(None),
     }
-}
-
-/// Makes the folders of a new directory.
-pub fn make_folders(disk: &Arc<dyn Disk>) -> Result<()> {
-    disk.create_folder(FOLDER).map_err(io_error)?;
-    disk.sync_directory("").map_err(io_error)
 }
 
 /// Who holds a directory.

@@ -1,5 +1,6 @@
 //! The engine: the parts, the two threads that drive them, and the ports.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -76,7 +77,8 @@ struct StopWithLast(Arc<Inner>);
 
 impl Drop for StopWithLast {
     fn drop(&mut self) {
-        self.0.closing.store(true, Ordering::Release);
+        self.0.upkeep_ends.store(true, Ordering::Release);
+        self.0.journal_ends.store(true, Ordering::Release);
         self.0.core.sequencer.stop("the engine was dropped");
     }
 }
@@ -85,9 +87,19 @@ struct Inner {
     core: Arc<Core>,
     committer: Committer<Effect, Core>,
     upkeep: Upkeep,
-    closing: AtomicBool,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    drive: Drive,
+    /// Tells the upkeep to end. It may still have frames on their way then.
+    upkeep_ends: AtomicBool,
+    /// Tells the journal to end once it has written what waits.
+    journal_ends: AtomicBool,
+    threads: Mutex<Threads>,
     clean: bool,
+}
+
+#[derive(Default)]
+struct Threads {
+    journal: Option<JoinHandle<()>>,
+    upkeep: Option<JoinHandle<()>>,
 }
 
 impl Engine {
@@ -97,19 +109,21 @@ impl Engine {
             let text = format!("segments have at least {SEGMENT_BYTES_MIN} bytes and are a multiple of 4096");
             return Err(Error::Invalid(text));
         }
-        let opening::Opened { mut core, covered, clean } = opening::open(disk, clock, &options)?;
+        let opening::Opened { mut core, covered, checkpoint, clean } = opening::open(disk, clock, &options)?;
         core.epoch += 1;
         let core = Arc::new(core);
         let durable = core.published.lock().position;
         let committer =
             Committer::new(core.sequencer.clone(), core.segments.clone(), core.clone(), core.epoch, durable);
-        let upkeep = Upkeep::new(core.clone(), covered);
+        let upkeep = Upkeep::new(core.clone(), covered, checkpoint);
         let inner = Arc::new(Inner {
             core,
             committer,
             upkeep,
-            closing: AtomicBool::new(false),
-            threads: Mutex::new(Vec::new()),
+            drive: options.drive,
+            upkeep_ends: AtomicBool::new(false),
+            journal_ends: AtomicBool::new(false),
+            threads: Mutex::default(),
             clean,
         });
         inner.begin_epoch()?;
@@ -171,16 +185,23 @@ impl Inner {
 
     fn start_threads(self: &Arc<Self>) -> std::io::Result<()> {
         let mut threads = self.threads.lock();
-        let inner = self.clone();
-        threads.push(std::thread::Builder::new().name("journal".into()).spawn(move || inner.commit_loop())?);
-        let inner = self.clone();
-        threads.push(std::thread::Builder::new().name("upkeep".into()).spawn(move || inner.upkeep_loop())?);
+        let spawn = |name: &str, work: fn(&Inner)| {
+            let inner = self.clone();
+            std::thread::Builder::new().name(name.into()).spawn(move || {
+                // Without this thread whoever waits would wait for ever.
+                if catch_unwind(AssertUnwindSafe(|| work(&inner))).is_err() {
+                    inner.core.sequencer.stop("a thread of the engine panicked; open the directory again");
+                }
+            })
+        };
+        threads.journal = Some(spawn("journal", Inner::commit_loop)?);
+        threads.upkeep = Some(spawn("upkeep", Inner::upkeep_loop)?);
         Ok(())
     }
 
     fn commit_loop(&self) {
         let (clock, sequencer) = (&self.core.clock, &self.core.sequencer);
-        while !self.closing.load(Ordering::Acquire) || sequencer.waiting() > 0 {
+        while !self.journal_ends.load(Ordering::Acquire) || sequencer.waiting() > 0 {
             let start = clock.elapsed();
             match self.committer.commit() {
                 Some(answered) => {
@@ -193,7 +214,7 @@ impl Inner {
     }
 
     fn upkeep_loop(&self) {
-        while !self.closing.load(Ordering::Acquire) {
+        while !self.upkeep_ends.load(Ordering::Acquire) {
             self.upkeep.tick(&mut |done| self.settle(done));
             self.core.sequencer.wait_upkeep_due(IDLE_WAIT);
         }
@@ -201,21 +222,26 @@ impl Inner {
 
     /// Waits until frames are durable, whoever commits them.
     fn settle(&self, mut done: Done) {
-        if self.threads.lock().is_empty() {
-            while self.committer.commit().is_some() {}
-            let _ = done.try_recv();
-        } else {
-            let _ = done.blocking_recv();
+        match self.drive {
+            Drive::Caller => {
+                while self.committer.commit().is_some() {}
+                let _ = done.try_recv();
+            }
+            Drive::Threads => {
+                let _ = done.blocking_recv();
+            }
         }
     }
 
     fn close(&self) -> Result<()> {
         self.core.sequencer.drain();
-        self.closing.store(true, Ordering::Release);
-        self.core.sequencer.wake();
-        for thread in std::mem::take(&mut *self.threads.lock()) {
-            if thread.join().is_err() {
-                self.core.sequencer.stop("a thread of the engine panicked");
+        let Threads { journal, upkeep } = std::mem::take(&mut *self.threads.lock());
+        // The upkeep first: it may wait for frames that the journal has to write.
+        for (ends, thread) in [(&self.upkeep_ends, upkeep), (&self.journal_ends, journal)] {
+            ends.store(true, Ordering::Release);
+            self.core.sequencer.wake();
+            if let Some(thread) = thread {
+                let _ = thread.join();
             }
         }
         while self.committer.commit().is_some() {}

@@ -20,6 +20,7 @@ mod state;
 mod cleaner;
 mod upkeep;
 
+mod ballast;
 mod budget;
 mod directory;
 mod encoding;

@@ -8,9 +8,10 @@ use parking_lot::Mutex;
 
 use crate::budget::Budget;
 use crate::core::{Core, Published};
-use crate::directory::{Format, make_folders};
+use crate::directory::Format;
 use crate::engine::Options;
 use crate::journal::recovery::{Event, Recovered, walk};
+use crate::journal::segments::FOLDER;
 use crate::journal::{Header, Kind, Segments, Sequencer};
 use crate::rebuild::rebuild;
 use crate::state::{CatalogueCopy, Checkpoint, Covered, Entry, Loaded, ShardKey, State, io_error};
@@ -24,6 +25,8 @@ pub struct Opened {
     pub core: Core,
     /// The position that the state covers.
     pub covered: u64,
+    /// The number of the last checkpoint.
+    pub checkpoint: u64,
     /// Whether the last process to hold the directory shut it down.
     pub clean: bool,
 }
@@ -36,9 +39,18 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         None => create(&disk, options.segment_bytes)?,
     };
     let budget = Budget::new(options.memory_bytes);
-    let segments = Arc::new(Segments::open(disk.clone(), format.segment_bytes).map_err(io_error)?);
+    let segments = Segments::open(disk.clone(), format.segment_bytes).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Error::Corrupt(format!("the folder `{FOLDER}` is missing: put the directory back from a backup"))
+        }
+        _ => io_error(error),
+    });
+    let segments = Arc::new(segments?);
     let (state, loaded) = open_state(&disk, &segments, budget.cache_bytes())?;
-    let covered = loaded.covered;
+    // The process before this one may have ended between giving `FORMAT` its name and making that name durable, and
+    // without it the directory counts as unused.
+    disk.sync_directory("").map_err(io_error)?;
+    let (checkpoint, covered) = (loaded.checkpoint, loaded.covered);
     let catalogue = Catalogue::default();
     let doomed = load(&catalogue, &state, &segments, loaded)?;
     doomed.iter().for_each(|shard| catalogue.mark(shard));
@@ -62,16 +74,23 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
     let recovered = match found {
         Some(_) => replay(&core, covered)?,
         // Nothing was ever written to a directory that was made just now.
-        None => Recovered { end: covered.position, epoch: 0, last_state: 0, state_lost: None },
+        None => Recovered::at(covered.position, 0, 0),
     };
-    settle(&mut core, &recovered, covered);
-    Ok(Opened { core, covered: covered.position, clean: recovered.end == covered.position })
+    settle(&mut core, &recovered, covered)?;
+    Ok(Opened { core, covered: covered.position, checkpoint, clean: recovered.end == covered.position })
 }
 
 /// Makes a directory. `FORMAT` comes last: without it, whatever lies here was never used.
 fn create(disk: &Arc<dyn Disk>, segment_bytes: u64) -> Result<Format> {
-    make_folders(disk)?;
+    disk.create_folder(FOLDER).map_err(io_error)?;
     let segments = Segments::open(disk.clone(), segment_bytes).map_err(io_error)?;
+    if segments.any_written().map_err(io_error)? {
+        return Err(Error::Corrupt(
+            "the data directory has a journal and no file `FORMAT`: put that file back from a backup, or copy the one \
+             of another directory with the same version and size of segments"
+                .into(),
+        ));
+    }
     for segment in segments.all() {
         let number = segment.number;
         drop(segment);
@@ -89,12 +108,8 @@ fn create(disk: &Arc<dyn Disk>, segment_bytes: u64) -> Result<Format> {
 
 /// Opens the state, or builds it again if it cannot be trusted.
 fn open_state(disk: &Arc<dyn Disk>, segments: &Segments, cache_bytes: usize) -> Result<(State, Loaded)> {
-    let open = || {
-        State::open(disk.clone(), cache_bytes).and_then(|state| state.load().map(|loaded| (state, loaded)))
-    };
-    // redb asserts what it believes of its own file, and a damaged one may break that.
-    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(open));
-    match opened.unwrap_or_else(|_| Err(Error::Corrupt("`state.redb` is damaged".into()))) {
+    let opened = State::open(disk.clone(), cache_bytes);
+    match opened.and_then(|state| state.load().map(|loaded| (state, loaded))) {
         Err(Error::Corrupt(reason)) => {
             tracing::error!(reason, "the state is built again from the journal");
             let state = rebuild(disk, segments, cache_bytes)?;
@@ -149,7 +164,10 @@ fn replay(core: &Core, covered: Covered) -> Result<Recovered> {
         },
         Event::DamagedRecords(header) => {
             tracing::error!(position = header.position, count = header.count, "records are damaged");
-            replay_records(core, header);
+            // A copy that the cleaner made is not needed: the original stays until a checkpoint covers the move.
+            if header.origin == header.position {
+                replay_records(core, header);
+            }
             Ok(())
         }
         Event::Hole(from, to) => {
@@ -189,7 +207,7 @@ fn replay_records(core: &Core, header: &Header) {
 }
 
 /// Goes on where the journal ends; files that nothing refers to are free.
-fn settle(core: &mut Core, recovered: &Recovered, covered: Covered) {
+fn settle(core: &mut Core, recovered: &Recovered, covered: Covered) -> Result<()> {
     core.sequencer = Arc::new(Sequencer::new(core.segments.bytes, recovered.end, recovered.last_state));
     core.epoch = recovered.epoch;
     *core.published.lock() =
@@ -198,14 +216,19 @@ fn settle(core: &mut Core, recovered: &Recovered, covered: Covered) {
         let reason = format!("the directory is open for reading only: {reason}");
         tracing::error!("{reason}");
         core.read_only = Some(reason);
-        return;
+        return Ok(());
     }
+    core.segments.write_again(recovered.unproven.clone()).map_err(io_error)?;
     let (first, active) = (covered.position / core.segments.bytes, recovered.end / core.segments.bytes);
-    let idle = |number: u64, live: u64| number > active || (number < first && live == 0);
+    // Segments that the copy of the catalogue needs wait for the first checkpoint, which brings it up to date.
+    let copied =
+        CatalogueCopy::read(&core.disk).is_ok_and(|copy| copy.covered.last_state == covered.last_state);
+    let idle = |number: u64, live: u64| number > active || (number < first && live == 0 && copied);
     let numbers: Vec<(u64, u64)> = core.segments.all().iter().map(|s| (s.number, s.live())).collect();
     for (number, _) in numbers.into_iter().filter(|(number, live)| idle(*number, *live)) {
         if let Err(error) = core.segments.retire(number) {
             tracing::warn!(%error, segment = number, "an unused segment cannot be removed");
         }
     }
+    Ok(())
 }

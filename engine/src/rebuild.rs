@@ -75,15 +75,19 @@ impl Rebuilding {
             Scanned::Frame(header, payload) => {
                 if header.position >= self.covered.position {
                     self.covered.epoch = header.epoch;
+                    if header.last_state != self.covered.last_state {
+                        return Err(lost(header.last_state));
+                    }
                 }
                 match header.kind {
                     Kind::Records => self.add_records(&header),
                     Kind::Catalogue if header.position >= self.covered.position => {
-                        let sense = Operation::decode(&payload)
-                            .and_then(|operation| self.catalogue.replay(operation, header.position));
-                        let text =
-                            || format!("the operation at {} of the journal is damaged", header.position);
-                        sense.map_err(|_| Error::Corrupt(text()))?;
+                        let sense = header.matches(&payload).then(|| Operation::decode(&payload));
+                        let operation = sense.and_then(|sense| sense.ok());
+                        let replayed = operation.map(|done| self.catalogue.replay(done, header.position));
+                        if !matches!(replayed, Some(Ok(()))) {
+                            return Err(lost(header.position));
+                        }
                         self.covered.last_state = header.position;
                     }
                     Kind::Catalogue | Kind::Opened | Kind::End => {}
@@ -121,6 +125,7 @@ impl Rebuilding {
         }
         let dirty = self.catalogue.all_rows();
         Checkpoint {
+            number: 0,
             covered: Covered { position: self.target, ..self.covered },
             streams: dirty.into_iter().map(|(id, row)| (id, Some(row))).collect(),
             shards,
@@ -144,6 +149,13 @@ impl Rebuilding {
         }
         ShardChange { key: shard.key, row, added: Arc::new(added), moved: Arc::default() }
     }
+}
+
+fn lost(position: u64) -> Error {
+    Error::Corrupt(format!(
+        "`{FILE}` is damaged, and so is the frame at {position} of the journal without which it cannot be built again: \
+         put the directory back from a backup"
+    ))
 }
 
 fn entry_of(header: &Header) -> (ShardKey, Entry) {

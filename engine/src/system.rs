@@ -82,6 +82,26 @@ impl DiskFile for SystemFile {
         self.0.read_exact_at(buffer, offset)
     }
 
+    #[cfg(target_os = "linux")]
+    fn read_cached_at(&self, mut offset: u64, mut buffer: &mut [u8]) -> io::Result<bool> {
+        use rustix::io::{Errno, ReadWriteFlags, preadv2};
+        while !buffer.is_empty() {
+            let mut parts = [io::IoSliceMut::new(buffer)];
+            match preadv2(&self.0, &mut parts, offset, ReadWriteFlags::NOWAIT) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => {
+                    buffer = &mut buffer[read..];
+                    offset += read as u64;
+                }
+                Err(Errno::INTR) => {}
+                // Not in the cache, or a file system that cannot tell.
+                Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
     fn write_all_at(&self, mut offset: u64, parts: &[IoSlice<'_>]) -> io::Result<()> {
         for chunk in parts.chunks(PARTS_MAX) {
             let mut left: Vec<IoSlice<'_>> = chunk.iter().map(|part| IoSlice::new(part)).collect();

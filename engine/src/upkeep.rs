@@ -10,9 +10,11 @@ use std::time::Duration;
 use anabranch_model::{Error, Result};
 use parking_lot::Mutex;
 
+use crate::ballast::Ballast;
 use crate::core::Core;
 use crate::journal::sequencer::Done;
-use crate::state::{CatalogueCopy, Checkpoint, Covered, Outcome};
+use crate::state::{CatalogueCopy, Checkpoint, Covered, Outcome, ShardKey};
+use crate::stream::shard::Shard;
 
 /// Journal bytes after which a checkpoint is due: what an opening after a crash has to walk.
 const CHECKPOINT_BYTES: u64 = 32 << 20;
@@ -30,6 +32,7 @@ const TRIM_WAIT: Duration = Duration::from_secs(30);
 /// What upkeep remembers between its ticks.
 pub struct Upkeep {
     core: Arc<Core>,
+    ballast: Ballast,
     /// Held by whoever does upkeep: a checkpoint is not to be collected twice.
     at_work: Mutex<()>,
     memory: Mutex<Memory>,
@@ -37,6 +40,10 @@ pub struct Upkeep {
 
 struct Memory {
     covered: u64,
+    /// The number of the last checkpoint.
+    number: u64,
+    /// A checkpoint that failed. It may be in the state all the same, so it is repeated before the next is collected.
+    failed: Option<Collected>,
     /// The last change of the catalogue that its copy contains.
     copied_state: u64,
     checkpoint_at: Duration,
@@ -45,19 +52,29 @@ struct Memory {
     damaged: HashSet<u64>,
 }
 
+/// What changed up to one moment.
+struct Collected {
+    checkpoint: Checkpoint,
+    copy: Option<CatalogueCopy>,
+    shards: BTreeMap<ShardKey, Arc<Shard>>,
+}
+
 impl Upkeep {
-    /// Upkeep for a core whose state covers the journal up to `covered`.
-    pub fn new(core: Arc<Core>, covered: u64) -> Upkeep {
+    /// Upkeep for a core whose state covers the journal up to `covered` with its checkpoint `number`.
+    pub fn new(core: Arc<Core>, covered: u64, number: u64) -> Upkeep {
         let now = core.clock.elapsed();
         // Unknown at the opening: the first checkpoint writes it.
         let memory = Memory {
             covered,
+            number,
+            failed: None,
             copied_state: u64::MAX,
             checkpoint_at: now,
             trim_at: now,
             damaged: HashSet::new(),
         };
-        Upkeep { core, at_work: Mutex::new(()), memory: Mutex::new(memory) }
+        let ballast = Ballast::new(core.disk.clone());
+        Upkeep { core, ballast, at_work: Mutex::new(()), memory: Mutex::new(memory) }
     }
 
     /// The position that the state covers.
@@ -68,10 +85,10 @@ impl Upkeep {
     /// Does what is due. `settle` waits until frames are durable.
     pub fn tick(&self, settle: &mut dyn FnMut(Done)) {
         let _at_work = self.at_work.lock();
-        self.prepare();
-        if self.core.read_only.is_some() || self.core.sequencer.stopped().is_some() {
+        if self.is_over() {
             return;
         }
+        self.prepare();
         let now = self.core.clock.elapsed();
         if now.saturating_sub(self.memory.lock().trim_at) >= TRIM_WAIT {
             self.trim(settle);
@@ -89,11 +106,19 @@ impl Upkeep {
     /// Does everything, whether due or not.
     pub fn all(&self, settle: &mut dyn FnMut(Done)) {
         let _at_work = self.at_work.lock();
+        if self.is_over() {
+            return;
+        }
         self.prepare();
         self.trim(settle);
         self.checkpoint();
         self.clean(settle);
         self.prepare();
+    }
+
+    /// Whether the directory must be left as it is.
+    fn is_over(&self) -> bool {
+        self.core.read_only.is_some() || self.core.sequencer.stopped().is_some()
     }
 
     /// Stores the last checkpoint of a shutdown. Returns false if it could not.
@@ -117,29 +142,44 @@ impl Upkeep {
         }
     }
 
-    /// Makes segments ready for the journal.
+    /// Makes segments ready for the journal. The reserve comes first and the ballast second; only room beyond them is
+    /// for everybody.
     pub fn prepare(&self) {
-        for _ in 0..self.core.sequencer.segments_missing() {
-            match self.core.segments.prepare() {
-                Ok(segment) => self.core.sequencer.add_ready(segment.number),
-                Err(error) => {
-                    if !self.core.sequencer.is_full() {
-                        tracing::error!(%error, "no room for the next segment: writes are refused until there is");
-                    }
-                    self.core.sequencer.set_full();
-                    break;
-                }
-            }
+        if self.is_over() {
+            return;
         }
+        let sequencer = &self.core.sequencer;
+        let outcome = loop {
+            let reserved = sequencer.has_reserve();
+            if reserved && let Err(error) = self.ballast.load() {
+                break Err(error);
+            }
+            if reserved && sequencer.segments_missing() == 0 {
+                break Ok(());
+            }
+            match self.core.segments.prepare() {
+                Ok(segment) => sequencer.add_ready(segment.number),
+                Err(error) => break Err(error),
+            }
+        };
+        if let Err(error) = &outcome
+            && !sequencer.is_full()
+        {
+            tracing::error!(%error, "no room for the next segment: writes are refused until there is");
+        }
+        sequencer.set_full(outcome.is_err());
     }
 
     fn checkpoint_due(&self, now: Duration) -> bool {
         let published = *self.core.published.lock();
         let memory = self.memory.lock();
+        let waiting = memory.failed.is_some() || self.core.catalogue.is_dirty();
         published.position.saturating_sub(memory.covered)
             >= CHECKPOINT_BYTES.min(self.core.segments.bytes / 2)
             || published.uncollected >= CHECKPOINT_ENTRIES
-            || (now.saturating_sub(memory.checkpoint_at) >= CHECKPOINT_WAIT && self.core.catalogue.is_dirty())
+            || (waiting && now.saturating_sub(memory.checkpoint_at) >= CHECKPOINT_WAIT)
+            // Whoever waits for room waits for what this frees.
+            || (waiting && self.core.sequencer.is_full())
     }
 
     /// Stores what is visible. Returns false if it could not; nothing is lost then, the journal has it.
@@ -157,8 +197,9 @@ impl Upkeep {
         }
     }
 
-    /// Gives a dead segment back to the file system when nobody writes enough to need it.
+    /// Gives memory and a dead segment back when nobody needs them.
     fn release_one(&self) {
+        self.core.budget.buffers.clear();
         if self.core.segments.dead_count() > DEAD_KEPT_WHEN_IDLE
             && let Err(error) = self.core.segments.release_dead()
         {
@@ -168,7 +209,7 @@ impl Upkeep {
 
     /// Gives up a spare segment for the sake of the state: it is what lets trimming and deleting free more.
     fn make_room(&self) -> bool {
-        if self.core.segments.release_dead().unwrap_or(false) {
+        if self.core.segments.release_dead().unwrap_or(false) || self.ballast.drop_it() {
             return true;
         }
         match self.core.sequencer.give_up_ready() {
@@ -178,47 +219,60 @@ impl Upkeep {
     }
 
     fn try_checkpoint(&self) -> Result<()> {
-        let core = &self.core;
-        self.memory.lock().checkpoint_at = core.clock.elapsed();
-        let (checkpoint, copy, dirty) = {
-            let mut published = core.published.lock();
-            published.uncollected = 0;
-            let dirty = core.catalogue.take_dirty();
-            let covered =
-                Covered { position: published.position, epoch: core.epoch, last_state: published.last_state };
-            let checkpoint = Checkpoint {
-                covered,
-                streams: dirty.streams.iter().map(|(id, row)| (*id, row.clone())).collect(),
-                shards: dirty.shards.values().map(|shard| shard.collect()).collect(),
-                live: core.segments.all().iter().map(|segment| (segment.number, segment.live())).collect(),
-                segment_bytes: core.segments.bytes,
-            };
-            let stale = self.memory.lock().copied_state != published.last_state;
-            (checkpoint, stale.then(|| core.copy_catalogue(covered)), dirty)
-        };
-        match core.state.commit(&checkpoint) {
-            Ok(outcome) => {
-                dirty.shards.values().for_each(|shard| shard.stored());
-                self.memory.lock().covered = checkpoint.covered.position;
-                for key in &outcome.unfinished {
-                    core.catalogue.mark(&dirty.shards[key]);
-                }
-                self.count_off(&outcome);
-                // Without the copy the journal must keep what only the copy would have.
-                if let Some(copy) = copy {
-                    copy.write(&core.disk)?;
-                    self.memory.lock().copied_state = copy.covered.last_state;
-                }
-                self.retire(checkpoint.covered.position);
-                metrics::counter!("anabranch_checkpoints_total").increment(1);
-                Ok(())
-            }
-            Err(error) => {
-                dirty.shards.values().for_each(|shard| shard.not_stored());
-                core.catalogue.put_back(dirty);
-                Err(error)
-            }
+        self.memory.lock().checkpoint_at = self.core.clock.elapsed();
+        let failed = self.memory.lock().failed.take();
+        if let Some(failed) = failed {
+            self.store(failed)?;
         }
+        self.store(self.collect())
+    }
+
+    fn collect(&self) -> Collected {
+        let core = &self.core;
+        let mut published = core.published.lock();
+        let mut memory = self.memory.lock();
+        published.uncollected = 0;
+        memory.number += 1;
+        let dirty = core.catalogue.take_dirty();
+        let covered =
+            Covered { position: published.position, epoch: core.epoch, last_state: published.last_state };
+        let checkpoint = Checkpoint {
+            number: memory.number,
+            covered,
+            streams: dirty.streams.into_iter().collect(),
+            shards: dirty.shards.values().map(|shard| shard.collect()).collect(),
+            live: core.segments.all().iter().map(|segment| (segment.number, segment.live())).collect(),
+            segment_bytes: core.segments.bytes,
+        };
+        let stale = memory.copied_state != published.last_state;
+        let copy = stale.then(|| core.copy_catalogue(covered));
+        Collected { checkpoint, copy, shards: dirty.shards }
+    }
+
+    fn store(&self, collected: Collected) -> Result<()> {
+        let core = &self.core;
+        let outcome = match core.state.commit(&collected.checkpoint) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.memory.lock().failed = Some(collected);
+                return Err(error);
+            }
+        };
+        let Collected { checkpoint, copy, shards } = collected;
+        shards.values().for_each(|shard| shard.stored());
+        self.memory.lock().covered = checkpoint.covered.position;
+        for key in &outcome.unfinished {
+            core.catalogue.mark(&shards[key]);
+        }
+        self.count_off(&outcome);
+        // Without the copy the journal must keep what only the copy would have.
+        if let Some(copy) = copy {
+            copy.write(&core.disk)?;
+            self.memory.lock().copied_state = copy.covered.last_state;
+        }
+        self.retire(checkpoint.covered.position);
+        metrics::counter!("anabranch_checkpoints_total").increment(1);
+        Ok(())
     }
 
     /// Counts off what the checkpoint dropped.
@@ -257,10 +311,12 @@ impl Upkeep {
             let memory = self.memory.lock();
             let candidate = |number: &u64| *number < covered && !memory.damaged.contains(number);
             let all = self.core.segments.all();
-            all.iter().filter(|s| candidate(&s.number)).map(|s| (s.live(), s.number)).collect()
+            // One without live frames waits for a reader to let go of it, and there is nothing to move.
+            let sealed = all.iter().filter(|s| candidate(&s.number) && s.live() > 0);
+            sealed.map(|s| (s.live(), s.number)).collect()
         };
         let Some((live, number)) = sealed.into_iter().next() else { return };
-        if live == 0 || live >= self.core.segments.bytes / 2 {
+        if live >= self.core.segments.bytes / 2 {
             return;
         }
         match self.core.clean(number, settle) {

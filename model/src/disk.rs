@@ -62,6 +62,12 @@ pub trait DiskFile: Send + Sync + 'static {
     /// Fills `buffer` from `offset`; an error of kind `UnexpectedEof` if the file ends before that.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
+    /// Fills `buffer` from `offset` if that needs no wait for the disk; false if it would, or if nobody can tell.
+    fn read_cached_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
+        let _ = (offset, buffer);
+        Ok(false)
+    }
+
     /// Writes all of `parts`, one behind the other, from `offset`.
     fn write_all_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> io::Result<()>;
 

@@ -152,7 +152,8 @@ async fn nothing_acknowledged_is_lost_over_200_kills() {
             store.create_stream(&rides(), StreamOptions::default()).await.expect("the stream is made");
         }
         if kill % 20 == 19 {
-            check(&store, &history, &submitted.lock().expect("no panic").clone(), kill).await;
+            let sent = submitted.lock().expect("no panic").clone();
+            check(&store, &history, &sent, kill).await;
         }
         let start = history.count.load(Ordering::Relaxed);
         let mut tasks: Vec<_> = (0..WRITERS)
@@ -171,7 +172,8 @@ async fn nothing_acknowledged_is_lost_over_200_kills() {
     }
     let server = data.serve();
     let store = Remote::new(server.listen);
-    check(&store, &history, &submitted.lock().expect("no panic").clone(), KILLS).await;
+    let sent = submitted.lock().expect("no panic").clone();
+    check(&store, &history, &sent, KILLS).await;
     println!("{} acknowledged records over {KILLS} kills", history.count.load(Ordering::Relaxed));
     server.stop().succeeded();
 }

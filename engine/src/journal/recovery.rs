@@ -4,8 +4,13 @@
 //! is damage only if a later frame proves that it had been durable; otherwise the journal ends before it. A new
 //! opening starts a new epoch right there, and the walk never goes from a younger epoch back to an older one, so
 //! whatever lies behind the cut never rejoins.
+//!
+//! A process may die, or stop after a failed sync, while the machine lives on. The next one then reads from the page
+//! cache what is not on the disk, and no later sync has to write it. So the last write, which no frame proves, is
+//! written again before anything is built on it.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::frame::{ALIGNMENT, HEADER_BYTES, Header, Kind, MAGIC_BYTES, payload_range};
@@ -30,8 +35,18 @@ pub struct Recovered {
     pub epoch: u32,
     /// The last frame that changed state.
     pub last_state: u64,
+    /// The frames of the last write: sound, and proved durable by nothing.
+    pub unproven: Range<u64>,
+    proven: u64,
     /// Why the journal must not be written to, if state was lost.
     pub state_lost: Option<String>,
+}
+
+impl Recovered {
+    /// A walk that has come to `end`.
+    pub fn at(end: u64, epoch: u32, last_state: u64) -> Recovered {
+        Recovered { end, epoch, last_state, unproven: end..end, proven: end, state_lost: None }
+    }
 }
 
 /// Walks from `start` and shows each frame to `visit`.
@@ -42,7 +57,7 @@ pub fn walk(
     last_state: u64,
     visit: &mut dyn FnMut(Event<'_>) -> anabranch_model::Result<()>,
 ) -> anabranch_model::Result<Recovered> {
-    let mut at = Recovered { end: start, epoch, last_state, state_lost: None };
+    let mut at = Recovered::at(start, epoch, last_state);
     let mut window = Window::default();
     loop {
         let Some(segment) = segments.holding(at.end) else {
@@ -59,7 +74,7 @@ pub fn walk(
             }
             Found::BadPayload(header) => {
                 if proof_of_damage(segments, header.end(), at.end, at.epoch).is_none() {
-                    return Ok(at);
+                    return Ok(ended(at, &segment, segments.bytes));
                 }
                 match header.kind {
                     Kind::Records => visit(Event::DamagedRecords(&header))?,
@@ -72,7 +87,9 @@ pub fn walk(
             }
             Found::Nothing => {
                 let next = at.end + ALIGNMENT as u64;
-                let Some(next) = proof_of_damage(segments, next, at.end, at.epoch) else { return Ok(at) };
+                let Some(next) = proof_of_damage(segments, next, at.end, at.epoch) else {
+                    return Ok(ended(at, &segment, segments.bytes));
+                };
                 if next.last_state != at.last_state {
                     at.state_lost = Some(format!(
                         "state frames between {} and {} of the journal are damaged",
@@ -88,8 +105,24 @@ pub fn walk(
     }
 }
 
+/// The journal ends here, unless the file was cut: it had its whole length before it was used.
+fn ended(mut at: Recovered, segment: &Segment, segment_bytes: u64) -> Recovered {
+    if !segment.file.len().is_ok_and(|length| length >= segment_bytes) {
+        at.state_lost = Some(format!(
+            "segment {:016x} is shorter than it was made, and the end of the journal may be missing",
+            segment.number
+        ));
+    }
+    at
+}
+
 fn pass(at: &mut Recovered, header: &Header) {
     at.epoch = header.epoch;
+    // Frames that were sealed together claim the same.
+    if header.durable > at.proven {
+        (at.proven, at.unproven.start) = (header.durable, header.position);
+    }
+    at.unproven.end = header.end();
     if header.kind.is_state() {
         at.last_state = header.position;
     }
@@ -97,7 +130,7 @@ fn pass(at: &mut Recovered, header: &Header) {
 }
 
 /// Looks behind a bad frame at `bad` for one that was written after the bad one had been synced. If there is one,
-/// returns the first sound header of that epoch: the walk goes on there.
+/// returns the first sound header that belongs to the journal: the walk goes on there.
 fn proof_of_damage(segments: &Segments, from: u64, bad: u64, epoch: u32) -> Option<Header> {
     let mut candidates: Vec<Header> = Vec::new();
     for segment in segments.all().into_iter().filter(|segment| segment.number >= bad / segments.bytes) {
@@ -107,8 +140,11 @@ fn proof_of_damage(segments: &Segments, from: u64, bad: u64, epoch: u32) -> Opti
                 continue;
             }
             if header.durable > bad {
-                let first = candidates.into_iter().find(|candidate| candidate.epoch == header.epoch);
-                return Some(first.unwrap_or(header));
+                // An opening found the journal sound up to its own first frame, so whatever lies before that belongs to
+                // it. Without that frame, something older may be a remnant behind a cut.
+                let belongs =
+                    |candidate: &Header| header.kind == Kind::Opened || candidate.epoch == header.epoch;
+                return Some(candidates.into_iter().find(belongs).unwrap_or(header));
             }
             candidates.push(header);
         }
@@ -161,18 +197,20 @@ impl Scanned {
 /// only; those of records are checked by whoever reads them.
 pub fn scan(segments: &Segments, segment: &Arc<Segment>, start: u64) -> impl Iterator<Item = Scanned> {
     let (segment, segment_bytes, mut window) = (segment.clone(), segments.bytes, Window::default());
-    let (mut at, mut over) = (start, false);
+    let (mut at, mut epoch, mut over) = (start, 0, false);
     std::iter::from_fn(move || {
         if over || at >= start + segment_bytes {
             return None;
         }
-        let header = window.header(&segment, at - start, at);
+        // Behind a younger epoch an older one is a remnant of what was cut off.
+        let header = window.header(&segment, at - start, at).filter(|header| header.epoch >= epoch);
         let Some(header) = header else {
-            let next = headers(&segment, start, at + ALIGNMENT as u64, segment_bytes).next()?;
+            let mut behind = headers(&segment, start, at + ALIGNMENT as u64, segment_bytes);
+            let next = behind.find(|header| header.epoch >= epoch)?;
             let from = std::mem::replace(&mut at, next.position);
             return Some(Scanned::Hole(from, at));
         };
-        over = header.kind == Kind::End;
+        (epoch, over) = (header.epoch, header.kind == Kind::End);
         at = header.end();
         let wanted = if header.kind.is_state() { header.payload_bytes as usize } else { 0 };
         let frame = window.bytes(&segment, header.position - start, HEADER_BYTES + wanted).ok()?;

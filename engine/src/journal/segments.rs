@@ -10,12 +10,15 @@
 //! positions that are no longer theirs. The name and the rename are durable before the first frame is written.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_model::{Disk, DiskFile, Open};
 use parking_lot::{Mutex, RwLock};
+
+use super::frame::HEADER_BYTES;
 
 /// The folder of the segments.
 pub const FOLDER: &str = "journal";
@@ -79,6 +82,18 @@ impl Segments {
         })
     }
 
+    /// Whether any file was ever written to: the first frame of a segment stands at its beginning.
+    pub fn any_written(&self) -> io::Result<bool> {
+        for segment in self.all() {
+            let mut start = vec![0; HEADER_BYTES.min(segment.file.len()? as usize)];
+            segment.file.read_exact_at(0, &mut start)?;
+            if start.iter().any(|byte| *byte != 0) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The segment that holds a position, unless it was retired.
     pub fn holding(&self, position: u64) -> Option<Arc<Segment>> {
         self.used.read().get(&(position / self.bytes)).cloned()
@@ -99,48 +114,63 @@ impl Segments {
         self.used.read().values().cloned().collect()
     }
 
+    /// Writes bytes of one segment again that may be in the page cache only, and syncs them.
+    pub fn write_again(&self, range: Range<u64>) -> io::Result<()> {
+        let Some(segment) = self.holding(range.start).filter(|_| !range.is_empty()) else { return Ok(()) };
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        segment.file.read_exact_at(self.offset(range.start), &mut bytes)?;
+        segment.file.write_all_at(self.offset(range.start), &[IoSlice::new(&bytes)])?;
+        segment.file.sync()
+    }
+
     /// Makes a segment that is ready for its first frame. Fails with `StorageFull` when there is no room.
     pub fn prepare(&self) -> io::Result<Arc<Segment>> {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let path = path_of(number);
         let recycled = self.dead.lock().pop();
         let file = match recycled {
-            Some(dead) => {
-                self.disk.rename(&dead, &path)?;
-                self.disk.open(&path, Open::Existing)?
-            }
-            None => self.create(&path)?,
+            Some(dead) => self.recycle(dead, &path)?,
+            None => self.disk.open(&path, Open::CreateNew)?,
         };
-        self.disk.sync_directory(FOLDER)?;
+        // Synced, so that the room is there after a crash too, and a segment that is shorter was cut by somebody.
+        if let Err(error) = file.allocate(self.bytes).and_then(|()| file.sync()) {
+            // A half-made file must not take the room that it could not get.
+            drop(file);
+            self.disk.remove(&path)?;
+            return Err(error);
+        }
+        if let Err(error) = self.disk.sync_directory(FOLDER) {
+            // The next attempt gives it another name and syncs that.
+            self.dead.lock().push(path);
+            return Err(error);
+        }
         let segment = Arc::new(Segment { number, file, live: AtomicU64::new(0) });
         self.used.write().insert(number, segment.clone());
         Ok(segment)
     }
 
-    fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let file = self.disk.open(path, Open::CreateNew)?;
-        if let Err(error) = file.allocate(self.bytes) {
-            // The half-made file must not take the room that it could not get.
-            drop(file);
-            self.disk.remove(path)?;
+    fn recycle(&self, dead: String, path: &str) -> io::Result<Arc<dyn DiskFile>> {
+        if let Err(error) = self.disk.rename(&dead, path) {
+            self.dead.lock().push(dead);
             return Err(error);
         }
-        Ok(file)
+        self.disk.open(path, Open::Existing)
     }
 
-    /// Takes a segment out of use. Its file is recycled, unless a reader still holds it or enough are kept: then it
-    /// is removed, and the reader keeps the old bytes. Returns false if the segment is held and should be tried again.
+    /// Takes a segment out of use. Its file is recycled, unless enough are kept, or it lacks room because a crash came
+    /// before its first sync: then it is removed. Returns false if a reader holds it, and it should be tried again.
     pub fn retire(&self, number: u64) -> io::Result<bool> {
         let mut used = self.used.write();
         let Some(segment) = used.get(&number) else { return Ok(true) };
         if Arc::strong_count(segment) > 1 {
             return Ok(false);
         }
+        let whole = segment.file.len()? >= self.bytes;
         used.remove(&number);
         drop(used);
         let path = path_of(number);
         let mut dead = self.dead.lock();
-        if dead.len() < DEAD_KEPT_MAX {
+        if whole && dead.len() < DEAD_KEPT_MAX {
             dead.push(path);
         } else {
             drop(dead);

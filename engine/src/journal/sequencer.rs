@@ -160,11 +160,15 @@ impl<E> Sequencer<E> {
         target.saturating_sub(inner.ready.len())
     }
 
+    /// Whether a segment stands in reserve.
+    pub fn has_reserve(&self) -> bool {
+        !self.inner.lock().ready.is_empty()
+    }
+
     /// Adds a prepared segment.
     pub fn add_ready(&self, number: u64) {
         let mut inner = self.inner.lock();
         inner.ready.push_back(number);
-        inner.full = false;
         drop(inner);
         self.prepared.notify_waiters();
     }
@@ -174,10 +178,12 @@ impl<E> Sequencer<E> {
         self.inner.lock().ready.pop_back()
     }
 
-    /// Says that no segment can be prepared for want of space.
-    pub fn set_full(&self) {
-        self.inner.lock().full = true;
-        self.prepared.notify_waiters();
+    /// Says whether the last segment could not be prepared for want of space.
+    pub fn set_full(&self, full: bool) {
+        self.inner.lock().full = full;
+        if full {
+            self.prepared.notify_waiters();
+        }
     }
 
     /// Whether the disk had no room for the last segment.

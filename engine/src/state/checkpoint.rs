@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_model::Result;
-use redb::{Database, ReadableTable};
+use redb::{Database, ReadableDatabase, ReadableTable};
 
 use super::index::{BLOCK_ENTRIES_MAX, Block, Entry};
 use super::rows::{ShardKey, ShardRow, StreamRow};
 use super::{
-    COVERED, Covered, Fault, INDEX, META, SEGMENTS, SHARDS, STREAMS, State, seal, store_error, unseal,
+    CHECKPOINT, COVERED, Covered, Fault, INDEX, META, SEGMENTS, SHARDS, STREAMS, State, damaged, seal, unseal,
 };
+use crate::encoding::Take;
 
 /// Blocks that one checkpoint drops of one shard at most; the rest goes with the following ones.
 const DROPPED_BLOCKS_MAX: usize = 4_096;
@@ -23,6 +24,8 @@ type IndexTable<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 
 /// What changed since the last checkpoint.
 pub struct Checkpoint {
+    /// Larger than that of every checkpoint before it.
+    pub number: u64,
     /// How far the state goes with this checkpoint.
     pub covered: Covered,
     /// Streams that were made, changed or deleted.
@@ -39,6 +42,7 @@ impl Checkpoint {
     /// The beginning of a directory.
     pub fn first(position: u64, segment_bytes: u64) -> Checkpoint {
         Checkpoint {
+            number: 0,
             covered: Covered { position, epoch: 0, last_state: 0 },
             streams: Vec::new(),
             shards: Vec::new(),
@@ -61,7 +65,7 @@ pub struct ShardChange {
 }
 
 /// What a checkpoint did.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Bytes that are no longer live, by segment.
     pub freed: BTreeMap<u64, u64>,
@@ -73,38 +77,60 @@ pub struct Outcome {
 
 /// Writes the tables of a new file.
 pub(super) fn initialise(database: &Database, checkpoint: &Checkpoint) -> std::result::Result<(), Fault> {
-    apply(database, checkpoint).map(|_| ())
+    apply(database, checkpoint, &mut Outcome::default())
 }
 
 impl State {
-    /// Applies a checkpoint durably, or not at all.
+    /// Applies a checkpoint durably. One that failed has to be repeated as it was before the next one comes: the
+    /// failure may have struck when it was on the disk already, and then it is not applied twice.
     pub fn commit(&self, checkpoint: &Checkpoint) -> Result<Outcome> {
-        let outcome = self.with(|database| Ok(apply(database, checkpoint)));
-        match outcome {
-            Ok(Ok(outcome)) => Ok(outcome),
-            Ok(Err(fault)) => {
-                // redb trusts nothing in memory after a failed write, and neither do we.
-                self.forget();
-                Err(store_error(fault))
+        let mut failed = self.failed.lock();
+        if let Some((number, outcome)) = &*failed {
+            debug_assert_eq!(*number, checkpoint.number, "a failed checkpoint is repeated");
+            // Opening the file has made durable what is found in it.
+            if self.with(|database| checkpoint_number(&database.begin_read()?))? == *number {
+                let outcome = outcome.clone();
+                *failed = None;
+                return Ok(outcome);
             }
-            Err(error) => Err(error),
+        }
+        let mut outcome = Outcome::default();
+        match self.with(|database| apply(database, checkpoint, &mut outcome)) {
+            Ok(()) => {
+                *failed = None;
+                Ok(outcome)
+            }
+            Err(error) => {
+                *failed = Some((checkpoint.number, outcome));
+                Err(error)
+            }
         }
     }
 }
 
-fn apply(database: &Database, checkpoint: &Checkpoint) -> std::result::Result<Outcome, Fault> {
+/// The number of the last checkpoint that is in the file.
+pub(super) fn checkpoint_number(read: &redb::ReadTransaction) -> std::result::Result<u64, Fault> {
+    let meta = read.open_table(META)?;
+    let number = meta.get(CHECKPOINT)?.ok_or_else(|| damaged(META))?;
+    Ok(Take(unseal(META, CHECKPOINT, number.value())?).u64()?)
+}
+
+fn apply(
+    database: &Database,
+    checkpoint: &Checkpoint,
+    outcome: &mut Outcome,
+) -> std::result::Result<(), Fault> {
     let mut write = database.begin_write()?;
     // The allocator's state is saved with the commit, so that opening after a crash needs no scan of the file.
     write.set_quick_repair(true);
-    let mut outcome = Outcome::default();
     {
         let mut index = write.open_table(INDEX)?;
         let mut shards = write.open_table(SHARDS)?;
         for change in &checkpoint.shards {
             let mut pen = IndexPen { index: &mut index, change, segment_bytes: checkpoint.segment_bytes };
             pen.add()?;
-            pen.repoint(&mut outcome)?;
-            let finished = pen.drop_trimmed(&mut outcome)?;
+            pen.repoint(outcome)?;
+            let finished = pen.drop_trimmed(outcome)?;
             let key = change.key.encode();
             if change.row.doomed && finished {
                 shards.remove(&key[..])?;
@@ -125,11 +151,11 @@ fn apply(database: &Database, checkpoint: &Checkpoint) -> std::result::Result<Ou
             };
         }
         write_segments(&mut write.open_table(SEGMENTS)?, &checkpoint.live, &outcome.freed)?;
-        let covered = seal(COVERED, checkpoint.covered.encode());
-        write.open_table(META)?.insert(COVERED, &covered[..])?;
+        let mut meta = write.open_table(META)?;
+        meta.insert(COVERED, &seal(COVERED, checkpoint.covered.encode())[..])?;
+        meta.insert(CHECKPOINT, &seal(CHECKPOINT, checkpoint.number.to_le_bytes().to_vec())[..])?;
     }
-    write.commit()?;
-    Ok(outcome)
+    Ok(write.commit()?)
 }
 
 fn write_segments(

@@ -4,6 +4,7 @@
 //! | table | key | value | lives |
 //! |---|---|---|---|
 //! | `meta` | `covered` | position, epoch, last state frame | always |
+//! | `meta` | `checkpoint` | number of the last checkpoint | always |
 //! | `streams` | stream | name, creation, retention, next shard number | while the stream exists |
 //! | `shards` | stream, shard | range, lineage, horizon, tail | until retention or deletion has removed its index |
 //! | `index` | stream, shard, first origin | up to 128 entries that say where frames lie | while a frame is live |
@@ -18,10 +19,13 @@ pub mod copy;
 pub mod index;
 pub mod rows;
 
+use std::io::ErrorKind;
+use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use anabranch_model::{Disk, Error, Open, Result};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::encoding::{Put, Take};
@@ -38,6 +42,7 @@ pub(crate) const SHARDS: Table = TableDefinition::new("shards");
 pub(crate) const INDEX: Table = TableDefinition::new("index");
 pub(crate) const SEGMENTS: Table = TableDefinition::new("segments");
 pub(crate) const COVERED: &[u8] = b"covered";
+pub(crate) const CHECKPOINT: &[u8] = b"checkpoint";
 
 /// The file.
 pub const FILE: &str = "state.redb";
@@ -59,6 +64,8 @@ pub struct Covered {
 /// Everything but the index, as it was at [`Covered::position`].
 #[derive(Debug)]
 pub struct Loaded {
+    /// The number of the last checkpoint.
+    pub checkpoint: u64,
     /// How far this goes.
     pub covered: Covered,
     /// Streams by identifier.
@@ -73,7 +80,9 @@ pub struct Loaded {
 pub struct State {
     disk: Arc<dyn Disk>,
     cache_bytes: usize,
-    database: RwLock<Option<Database>>,
+    database: RwLock<Option<Opened>>,
+    /// The checkpoint that failed last, and what it does if it is in the file all the same.
+    failed: Mutex<Option<(u64, Outcome)>>,
 }
 
 impl State {
@@ -88,8 +97,8 @@ impl State {
             .map_err(|e| store_error(e.into()))?;
         checkpoint::initialise(&database, checkpoint).map_err(store_error)?;
         drop(database);
-        disk.rename(FILE_NEW, FILE).map_err(io_error)?;
-        disk.sync_directory("").map_err(io_error)
+        // A name that is lost is no loss: the state can be built again, and whoever opens the directory syncs the root.
+        disk.rename(FILE_NEW, FILE).map_err(io_error)
     }
 
     /// Opens and verifies the file.
@@ -97,10 +106,10 @@ impl State {
         let mut database = open_database(&disk, cache_bytes)?;
         let small = disk.open(FILE, Open::Existing).and_then(|file| file.len()).map_err(io_error)?
             <= VERIFIED_BYTES_MAX;
-        if small && !matches!(database.check_integrity(), Ok(true)) {
+        if small && !guarded(|| Ok(database.check_integrity()?)).map_err(store_error)? {
             return Err(Error::Corrupt(format!("`{FILE}` is damaged: its checksums do not match")));
         }
-        Ok(State { disk, cache_bytes, database: RwLock::new(Some(database)) })
+        Ok(State { disk, cache_bytes, database: RwLock::new(Some(database)), failed: Mutex::default() })
     }
 
     /// Reads everything but the index.
@@ -111,6 +120,7 @@ impl State {
             let covered = meta.get(COVERED)?.ok_or_else(|| damaged(META))?;
             let covered = Covered::decode(unseal(META, COVERED, covered.value())?)?;
             Ok(Loaded {
+                checkpoint: checkpoint::checkpoint_number(&read)?,
                 covered,
                 streams: all(&read, STREAMS, |k, v| Ok((u64_key(k)?, StreamRow::decode(v)?)))?,
                 shards: all(&read, SHARDS, |k, v| Ok((ShardKey::decode(k)?, ShardRow::decode(v)?)))?,
@@ -170,8 +180,17 @@ impl State {
         mut action: impl FnMut(&Database) -> std::result::Result<T, Fault>,
     ) -> Result<T> {
         loop {
-            if let Some(database) = &*self.database.read() {
-                return action(database).map_err(store_error);
+            let outcome = self.database.read().as_ref().map(|database| guarded(|| action(database)));
+            match outcome {
+                Some(Ok(value)) => return Ok(value),
+                Some(Err(fault)) => {
+                    // After a failed call redb refuses every other until it is opened again.
+                    if !matches!(fault, Fault::Damaged(_)) {
+                        self.forget();
+                    }
+                    return Err(store_error(fault));
+                }
+                None => {}
             }
             let mut slot = self.database.write();
             if slot.is_none() {
@@ -181,20 +200,50 @@ impl State {
     }
 
     /// Closes the file, so that the next use opens it and finds what is really on the disk.
-    pub(crate) fn forget(&self) {
+    fn forget(&self) {
         *self.database.write() = None;
     }
 }
 
-fn open_database(disk: &Arc<dyn Disk>, cache_bytes: usize) -> Result<Database> {
+/// An open file, which is closed without a panic whatever is in it.
+struct Opened(Option<Database>);
+
+impl Deref for Opened {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl DerefMut for Opened {
+    fn deref_mut(&mut self) -> &mut Database {
+        self.0.as_mut().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let database = self.0.take();
+        let _ = guarded(move || {
+            drop(database);
+            Ok(())
+        });
+    }
+}
+
+/// redb asserts what it believes of its own file, and a damaged one may break that.
+fn guarded<T>(action: impl FnOnce() -> std::result::Result<T, Fault>) -> std::result::Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(action)).unwrap_or(Err(Fault::Panicked))
+}
+
+fn open_database(disk: &Arc<dyn Disk>, cache_bytes: usize) -> Result<Opened> {
     let file = disk.open(FILE, Open::Existing).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::Corrupt(format!("`{FILE}` is missing")),
+        ErrorKind::NotFound => Error::Corrupt(format!("`{FILE}` is missing")),
         _ => io_error(error),
     })?;
-    Database::builder()
-        .set_cache_size(cache_bytes)
-        .create_with_backend(DiskBackend::new(file))
-        .map_err(|error| store_error(error.into()))
+    let open = || Database::builder().set_cache_size(cache_bytes).create_with_backend(DiskBackend::new(file));
+    guarded(|| Ok(Opened(Some(open()?)))).map_err(store_error)
 }
 
 impl Covered {
@@ -215,7 +264,11 @@ impl Covered {
 /// What goes wrong between this module and redb.
 #[derive(Debug)]
 pub(crate) enum Fault {
+    /// A call of redb failed.
     Redb(redb::Error),
+    /// redb met something it had thought impossible.
+    Panicked,
+    /// A value is not what was written.
     Damaged(String),
 }
 
@@ -234,26 +287,32 @@ impl From<crate::encoding::Malformed> for Fault {
 fn damaged(table: Table) -> Fault {
     use redb::TableHandle;
     Fault::Damaged(format!(
-        "`{FILE}` is damaged: a value of table `{}` does not match its checksum",
+        "`{FILE}` is damaged: a value of table `{}` does not match its checksum; open the directory again to build the \
+         file anew",
         table.name()
     ))
 }
 
 pub(crate) fn store_error(fault: Fault) -> Error {
     match fault {
-        // A damaged header sends redb to places that do not exist.
-        Fault::Redb(redb::Error::Io(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            Error::Corrupt(format!("`{FILE}` is damaged: it ends early"))
+        // A damaged header sends redb to places that do not exist, or is not recognised.
+        Fault::Redb(redb::Error::Io(error))
+            if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::InvalidData) =>
+        {
+            Error::Corrupt(format!("`{FILE}` is damaged: {error}"))
         }
         Fault::Redb(redb::Error::Io(error)) => io_error(error),
         Fault::Redb(error) => Error::Corrupt(format!("`{FILE}`: {error}")),
+        Fault::Panicked => {
+            Error::Corrupt(format!("`{FILE}` is damaged: open the directory again to build it anew"))
+        }
         Fault::Damaged(text) => Error::Corrupt(text),
     }
 }
 
 pub(crate) fn io_error(error: std::io::Error) -> Error {
     match error.kind() {
-        std::io::ErrorKind::StorageFull => Error::DiskFull,
+        ErrorKind::StorageFull => Error::DiskFull,
         _ => Error::Stopped(format!("the disk failed: {error}")),
     }
 }

@@ -193,18 +193,6 @@ impl Catalogue {
         std::mem::take(&mut *self.dirty.lock())
     }
 
-    /// Puts changes back that could not be stored; what changed again since stays as it is.
-    pub fn put_back(&self, failed: Dirty) {
-        let mut dirty = self.dirty.lock();
-        for (stream, row) in failed.streams {
-            dirty.streams.entry(stream).or_insert(row);
-        }
-        for (key, shard) in failed.shards {
-            shard.log().dirty = true;
-            dirty.shards.insert(key, shard);
-        }
-    }
-
     /// Whether anything waits for a checkpoint.
     pub fn is_dirty(&self) -> bool {
         let dirty = self.dirty.lock();
@@ -229,10 +217,10 @@ impl Catalogue {
         self.dirty.lock().streams.insert(stream.id, Some(stream.row(view)));
     }
 
-    /// The rows of all visible streams.
+    /// The rows of all visible streams, in the order of their names: the same state has the same bytes.
     pub fn all_rows(&self) -> Vec<(u64, StreamRow)> {
         let visible = self.visible.read();
-        visible.by_id.values().map(|stream| (stream.id, stream.row(&stream.visible.read()))).collect()
+        visible.by_name.values().map(|stream| (stream.id, stream.row(&stream.visible.read()))).collect()
     }
 
     /// Adds a stream that the state has.

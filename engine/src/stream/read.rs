@@ -21,6 +21,8 @@ use crate::state::Entry;
 
 /// Frames that lie this close together are read in one go.
 const GAP_BYTES_MAX: u64 = 4 << 10;
+/// A task reads this much by itself; more is the business of another thread.
+const CACHED_BYTES_MAX: usize = 2 << 20;
 /// One go reads this much at most, unless a single frame is larger.
 const SPAN_BYTES_MAX: u64 = 1 << 20;
 
@@ -60,33 +62,43 @@ impl Core {
         if let Some(batch) = self.nothing_new(shard, from) {
             return Ok(batch);
         }
+        // What is in the page cache is read here: to hand it to another thread would cost as much again.
+        if let Outcome::Read(batch) = self.try_read(shard, from, limit, Pace::Cached, None, None)? {
+            return Ok(batch);
+        }
         let (mut last, mut permit) = (None, None);
         loop {
             let (core, shard) = (self.clone(), shard.clone());
-            match on_disk_thread(move || core.try_read(&shard, from, limit, last, permit)).await? {
+            let read = move || core.try_read(&shard, from, limit, Pace::Disk, last, permit);
+            match on_disk_thread(read).await? {
                 Outcome::Read(batch) => return Ok(batch),
+                Outcome::NotCached => (last, permit) = (None, None),
                 Outcome::Busy(bytes) => (last, permit) = (None, Some(self.budget.read(bytes).await?)),
                 Outcome::Moved(plan) => (last, permit) = (Some(plan), None),
             }
         }
     }
 
-    /// Plans and reads in one visit to a thread that may wait for the disk.
+    /// Plans and reads in one go.
     fn try_read(
         &self,
         shard: &Shard,
         from: Position,
         limit: ReadLimit,
+        pace: Pace,
         last: Option<Plan>,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Outcome> {
         let plan = self.plan(shard, from, limit)?;
-        let bytes = plan.entries.iter().map(|entry| entry.bytes as usize).sum();
+        let spans = spans(&plan.entries, self.segments.bytes);
+        let bytes = spans.iter().map(|span| bytes_of(span)).sum();
+        if pace == Pace::Cached && bytes > CACHED_BYTES_MAX {
+            return Ok(Outcome::NotCached);
+        }
         let permit = match permit.or_else(|| self.budget.try_read(bytes)) {
             Some(permit) => permit,
             None => return Ok(Outcome::Busy(bytes)),
         };
-        let spans = spans(&plan.entries, self.segments.bytes);
         // From here on the segments are held, and nobody recycles them.
         let held: Vec<Option<Arc<Segment>>> =
             spans.iter().map(|span| self.segments.holding(span[0].position)).collect();
@@ -95,7 +107,10 @@ impl Core {
         if held.iter().any(Option::is_none) && last.as_ref() != Some(&plan) {
             return Ok(Outcome::Moved(plan));
         }
-        self.read_spans(shard, plan.from, &spans, &held, limit, permit).map(Outcome::Read)
+        let Some((buffer, payloads)) = self.fetch(shard, &spans, &held, pace, bytes, permit) else {
+            return Ok(Outcome::NotCached);
+        };
+        self.gather(shard, plan.from, limit, &buffer, payloads).map(Outcome::Read)
     }
 
     /// The answer to a reader at the end of a shard, who asks often.
@@ -130,41 +145,61 @@ impl Core {
             Position::After(sequence) => sequence.next().as_u128().unwrap_or(u128::MAX).max(horizon),
             Position::AtTimestamp(time) => self.locate_time(shard, time.as_millis())?,
         };
-        let (mut bytes, mut records) = (0, 0);
-        let entries = self.locate(shard, from, |entry| {
+        let (mut bytes, mut records, mut end) = (0, 0, 0);
+        let mut entries = self.locate(shard, from, |entry| {
             let first_wanted =
                 (from.saturating_sub(sequence(entry.origin, 0)) as u64).min(u64::from(entry.count));
             records += (u64::from(entry.count) - first_wanted) as usize;
-            bytes += entry.bytes as usize;
+            // What is read between two frames takes memory too.
+            let gap = entry.position.checked_sub(end).filter(|gap| *gap <= GAP_BYTES_MAX).unwrap_or(0);
+            end = entry.position + u64::from(entry.bytes);
+            bytes += entry.bytes as usize + gap as usize;
             records >= limit.records || bytes >= limit.bytes
         })?;
+        // The frame that goes over the limit would be read now for its first records, and again for the rest.
+        if bytes > limit.bytes && entries.len() > 1 {
+            entries.pop();
+        }
         Ok(Plan { from, entries })
     }
 
-    fn read_spans(
+    /// Reads the spans and checks every frame in them; `None` if that would take a wait that `pace` does not allow.
+    fn fetch<'e>(
         &self,
         shard: &Shard,
-        from: u128,
-        spans: &[&[Entry]],
+        spans: &[&'e [Entry]],
         held: &[Option<Arc<Segment>>],
-        limit: ReadLimit,
+        pace: Pace,
+        bytes: usize,
         permit: OwnedSemaphorePermit,
-    ) -> Result<Batch> {
-        let mut buffer = self.budget.buffers.take(spans.iter().map(|span| bytes_of(span)).sum(), permit);
-        let mut payloads = Vec::new();
-        let mut start = 0;
+    ) -> Option<(Bytes, Vec<Found<'e>>)> {
+        let mut buffer = self.budget.buffers.take(bytes, permit);
+        let (mut payloads, mut start) = (Vec::new(), 0);
         for (span, segment) in spans.iter().zip(held) {
-            // Checked while it is still in the processor's cache.
             let part = &mut buffer.bytes_mut()[start..start + bytes_of(span)];
-            let whole =
-                segment.as_ref().is_some_and(|segment| self.read_span(segment, span[0].position, part));
+            let whole = match segment {
+                Some(segment) => self.read_span(segment, span[0].position, part, pace)?,
+                None => false,
+            };
+            // Checked while it is still in the processor's cache.
             payloads.extend(span.iter().map(|entry| {
                 let payload = if whole { payload_in(part, span[0].position, entry, shard) } else { None };
                 (entry, payload.map(|range| range.start + start..range.end + start))
             }));
             start += part.len();
         }
-        let buffer = Bytes::from_owner(buffer);
+        Some((Bytes::from_owner(buffer), payloads))
+    }
+
+    /// Makes a batch of what was fetched.
+    fn gather(
+        &self,
+        shard: &Shard,
+        from: u128,
+        limit: ReadLimit,
+        buffer: &Bytes,
+        payloads: Vec<Found<'_>>,
+    ) -> Result<Batch> {
         let mut reading = Reading { records: Vec::new(), bytes: 0, next: from, limit, full: false };
         for (entry, payload) in payloads {
             if !reading.add(entry, payload.map(|range| buffer.slice(range))) {
@@ -175,9 +210,22 @@ impl Core {
         self.finish(shard, reading, None)
     }
 
-    fn read_span(&self, segment: &Segment, position: u64, buffer: &mut [u8]) -> bool {
-        let outcome = segment.file.read_exact_at(self.segments.offset(position), buffer);
-        outcome.inspect_err(|error| tracing::error!(%error, position, "a segment cannot be read")).is_ok()
+    /// Whether the bytes could be read; `None` if `pace` does not allow the wait.
+    fn read_span(&self, segment: &Segment, position: u64, buffer: &mut [u8], pace: Pace) -> Option<bool> {
+        let offset = self.segments.offset(position);
+        let outcome = match pace {
+            Pace::Cached => match segment.file.read_cached_at(offset, buffer) {
+                Ok(true) => Ok(()),
+                // An error is the same at any pace; let the thread that may wait find out.
+                Ok(false) | Err(_) => return None,
+            },
+            Pace::Disk => segment.file.read_exact_at(offset, buffer),
+        };
+        Some(
+            outcome
+                .inspect_err(|error| tracing::error!(%error, position, "a segment cannot be read"))
+                .is_ok(),
+        )
     }
 
     fn finish(&self, shard: &Shard, reading: Reading, damaged: Option<&Entry>) -> Result<Batch> {
@@ -214,9 +262,23 @@ struct Plan {
     entries: Vec<Entry>,
 }
 
+/// How long a read may take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// It does not wait for the disk.
+    Cached,
+    /// It may.
+    Disk,
+}
+
+/// An entry, and where its payload lies in the buffer, if it is what was written.
+type Found<'e> = (&'e Entry, Option<Range<usize>>);
+
 /// What became of an attempt to read.
 enum Outcome {
     Read(Batch),
+    /// It takes a wait for the disk, or too long for a task.
+    NotCached,
     /// The budget has no room for this many bytes now.
     Busy(usize),
     /// A frame is not where the plan says.

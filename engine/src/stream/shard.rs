@@ -145,13 +145,10 @@ impl Shard {
     /// Takes what changed for a checkpoint. Entries stay readable until [`Shard::stored`].
     pub fn collect(&self) -> ShardChange {
         let mut log = self.log();
+        debug_assert!(log.flushing.is_empty() && log.moved_flushing.is_empty(), "one checkpoint at a time");
         log.dirty = false;
-        if log.flushing.is_empty() {
-            log.flushing = Arc::new(std::mem::take(&mut log.recent));
-        }
-        if log.moved_flushing.is_empty() {
-            log.moved_flushing = Arc::new(std::mem::take(&mut log.moved));
-        }
+        log.flushing = Arc::new(std::mem::take(&mut log.recent));
+        log.moved_flushing = Arc::new(std::mem::take(&mut log.moved));
         let row = self.row(&log);
         ShardChange { key: self.key, row, added: log.flushing.clone(), moved: log.moved_flushing.clone() }
     }
@@ -162,18 +159,6 @@ impl Shard {
         if let Some(last) = log.flushing.last() {
             log.stored_last = last.origin;
         }
-        log.flushing = Arc::default();
-        log.moved_flushing = Arc::default();
-    }
-
-    /// Puts back what a checkpoint could not store.
-    pub fn not_stored(&self) {
-        let mut log = self.log();
-        let mut recent = log.flushing.to_vec();
-        recent.append(&mut log.recent);
-        let mut moved = log.moved_flushing.to_vec();
-        moved.append(&mut log.moved);
-        (log.recent, log.moved) = (recent, moved);
         log.flushing = Arc::default();
         log.moved_flushing = Arc::default();
     }

@@ -1,0 +1,112 @@
+//! `anabranch bench`: the engine beside the limit of the machine it runs on, in one run.
+//!
+//! What must hold: an absolute figure says more about the machine and its neighbours than about the engine, so every
+//! figure is a ratio to a raw limit that is measured in turn with it, round by round. The raw side does the least that
+//! any engine has to do with the same bytes; it knows nothing of frames, shards or locks.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `append`, `read`, `follow`, `open` | one bench each: what is done in a round, and which figures come of it |
+//! | `subject` | the engine under test, brought into its steady state |
+//! | `recording` | a disk that notes the sizes of the engine's writes |
+//! | `writers` | appends in flight, and the records they carry |
+//! | `raw` | the limit: plain files, one thread |
+//! | `statistics`, `report`, `machine` | medians, the table and the JSON, where the figures come from |
+//! | `options`, `place`, `progress` | the command line, the folder, the bar |
+
+mod append;
+mod follow;
+mod open;
+mod read;
+
+mod recording;
+mod subject;
+mod writers;
+
+mod raw;
+
+mod machine;
+mod report;
+mod statistics;
+
+mod options;
+mod place;
+mod progress;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Failure;
+use crate::logging::{self, LogFormat};
+use crate::output::Output;
+use crate::runtime::{self, Signals};
+use options::Bounds;
+use place::Place;
+use report::Report;
+
+/// Arguments of `anabranch bench`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// Print JSON for programs instead of a table for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    bounds: Bounds,
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+enum BenchCommand {
+    /// Append records, beside plain writes and syncs of the same sizes
+    Append,
+    /// Read records back from the page cache, beside plain reads with a checksum
+    Read,
+    /// Time from a put to its follower, beside a plain write and sync
+    Follow,
+    /// Time until a server answers and its memory when idle, beside plain files
+    Open,
+}
+
+/// What every bench works with.
+struct Setting<'a> {
+    bounds: &'a Bounds,
+    place: &'a Place,
+}
+
+/// Runs a bench and prints its report.
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    args.bounds.check()?;
+    let runtime = runtime::start()?;
+    let result = runtime.block_on(run_until_signal(args));
+    // A raw round may still be on its way after Ctrl-C; its files are gone already.
+    runtime.shutdown_background();
+    result
+}
+
+async fn run_until_signal(args: &BenchArgs) -> Result<(), Failure> {
+    logging::start(None, LogFormat::Text, "warn")?;
+    let mut signals = Signals::take_over()?;
+    let place = Place::make(args.bounds.dir.as_deref())?;
+    let setting = Setting { bounds: &args.bounds, place: &place };
+    let report = tokio::select! {
+        report = measure(args.command, &setting) => report?,
+        _ = signals.next() => return Err(Failure::Interrupted),
+    };
+    Output { json: args.json }.print(&report)
+}
+
+async fn measure(command: BenchCommand, setting: &Setting<'_>) -> Result<Report, Failure> {
+    match command {
+        BenchCommand::Append => append::measure(setting).await,
+        BenchCommand::Read => read::measure(setting).await,
+        BenchCommand::Follow => follow::measure(setting).await,
+        BenchCommand::Open => open::measure(setting).await,
+    }
+}
+
+/// Runs what waits for the disk on a thread where waiting is allowed.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Failure::new("bench", format!("a round did not end: {error}"), "report this"))
+}

@@ -1,0 +1,192 @@
+//! A disk that notes what the engine writes to its journal: sizes, and the time that each write and sync took.
+//!
+//! What must hold: noting costs next to nothing beside a write and a sync, that is, two looks at the clock and a push
+//! under a lock that nobody else wants.
+
+use std::io::{self, IoSlice};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anabranch_engine::SystemClock;
+use anabranch_model::{Clock, Disk, DiskFile, Open};
+
+/// What the files of the journal have in common.
+const JOURNAL: &str = "journal/";
+
+/// One write to the journal and the sync behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Write {
+    /// Bytes written.
+    pub(crate) bytes: u64,
+    /// How long the write took.
+    pub(crate) write: Duration,
+    /// How long the sync took.
+    pub(crate) sync: Duration,
+}
+
+/// What was written since somebody looked last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recorded {
+    /// The writes in their order.
+    pub(crate) writes: Vec<Write>,
+    /// Bytes that went to segments which were made new and not recycled.
+    pub(crate) fresh_bytes: u64,
+}
+
+impl Recorded {
+    /// The sizes of the writes.
+    pub(crate) fn sizes(&self) -> Vec<usize> {
+        self.writes.iter().map(|write| write.bytes as usize).collect()
+    }
+
+    /// Bytes of all writes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.writes.iter().map(|write| write.bytes).sum()
+    }
+
+    /// Time inside writes and inside syncs.
+    pub(crate) fn busy(&self) -> (Duration, Duration) {
+        (self.writes.iter().map(|write| write.write).sum(), self.writes.iter().map(|write| write.sync).sum())
+    }
+}
+
+/// The notes.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    clock: SystemClock,
+    writes: Mutex<Vec<Write>>,
+    fresh_bytes: AtomicU64,
+}
+
+impl Recorder {
+    /// Takes the notes and begins with an empty page.
+    pub(crate) fn take(&self) -> Recorded {
+        let writes = std::mem::replace(&mut *self.writes(), Vec::with_capacity(1 << 16));
+        Recorded { writes, fresh_bytes: self.fresh_bytes.swap(0, Ordering::Relaxed) }
+    }
+
+    fn writes(&self) -> MutexGuard<'_, Vec<Write>> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A disk with a [`Recorder`].
+pub(crate) struct RecordingDisk {
+    disk: Arc<dyn Disk>,
+    recorder: Arc<Recorder>,
+}
+
+impl RecordingDisk {
+    /// Watches a disk.
+    pub(crate) fn new(disk: Arc<dyn Disk>, recorder: Arc<Recorder>) -> RecordingDisk {
+        RecordingDisk { disk, recorder }
+    }
+}
+
+impl Disk for RecordingDisk {
+    fn open(&self, path: &str, how: Open) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.disk.open(path, how)?;
+        if !path.starts_with(JOURNAL) {
+            return Ok(file);
+        }
+        Ok(Arc::new(RecordingFile { file, recorder: self.recorder.clone(), fresh: how == Open::CreateNew }))
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.disk.list(folder)
+    }
+
+    fn create_folder(&self, folder: &str) -> io::Result<()> {
+        self.disk.create_folder(folder)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn sync_directory(&self, folder: &str) -> io::Result<()> {
+        self.disk.sync_directory(folder)
+    }
+}
+
+struct RecordingFile {
+    file: Arc<dyn DiskFile>,
+    recorder: Arc<Recorder>,
+    /// Made new: its blocks were never written.
+    fresh: bool,
+}
+
+impl DiskFile for RecordingFile {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(offset, buffer)
+    }
+
+    fn read_cached_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
+        self.file.read_cached_at(offset, buffer)
+    }
+
+    fn write_all_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> io::Result<()> {
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        let start = self.recorder.clock.elapsed();
+        self.file.write_all_at(offset, parts)?;
+        let write = self.recorder.clock.elapsed().saturating_sub(start);
+        self.recorder.writes().push(Write { bytes, write, sync: Duration::ZERO });
+        if self.fresh {
+            self.recorder.fresh_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.file.allocate(length)
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let start = self.recorder.clock.elapsed();
+        self.file.sync()?;
+        let sync = self.recorder.clock.elapsed().saturating_sub(start);
+        if let Some(last) = self.recorder.writes().last_mut() {
+            last.sync += sync;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_engine::SystemDisk;
+
+    #[test]
+    fn only_writes_to_the_journal_are_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Arc::new(Recorder::default());
+        let disk = RecordingDisk::new(Arc::new(SystemDisk::open(folder.path()).unwrap()), recorder.clone());
+        disk.create_folder("journal").unwrap();
+        let parts = [IoSlice::new(b"seven b"), IoSlice::new(b"and more")];
+        let segment = disk.open("journal/1.segment", Open::CreateNew).unwrap();
+        segment.write_all_at(0, &parts).unwrap();
+        segment.sync().unwrap();
+        disk.open("state.redb", Open::CreateNew).unwrap().write_all_at(0, &parts).unwrap();
+        let recycled = disk.open("journal/1.segment", Open::Existing).unwrap();
+        recycled.write_all_at(0, &parts[..1]).unwrap();
+
+        let recorded = recorder.take();
+        assert_eq!(recorded.sizes(), [15, 7]);
+        assert_eq!((recorded.bytes(), recorded.fresh_bytes), (22, 15));
+        assert!(recorder.take().writes.is_empty());
+    }
+}
