@@ -84,7 +84,8 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
 }
 
 async fn run_until_signal(args: &BenchArgs) -> Result<(), Failure> {
-    logging::start(None, LogFormat::Text, "warn")?;
+    // What goes wrong is a failure of the bench; after Ctrl-C the engine would log that its folder is gone.
+    logging::start(None, LogFormat::Text, "off")?;
     let mut signals = Signals::take_over()?;
     let place = Place::make(args.bounds.dir.as_deref())?;
     let setting = Setting { bounds: &args.bounds, place: &place };

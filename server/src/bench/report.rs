@@ -10,6 +10,9 @@ use super::statistics::Spread;
 use crate::output::{table, table_text};
 use crate::quantity::grouped;
 
+/// A limit that varies by more than this between rounds is not the limit of the machine alone.
+const UNSTEADY_FACTOR: f64 = 2.0;
+
 /// What a value is counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Unit {
@@ -69,6 +72,9 @@ pub(crate) struct Figure {
     pub(crate) ratio_min: Option<f64>,
     /// The largest ratio of a round.
     pub(crate) ratio_max: Option<f64>,
+    /// Whether the limit stayed about the same in all rounds. If not, something else used the machine, and the ratio
+    /// says who was disturbed more.
+    pub(crate) steady: Option<bool>,
     /// What it is to reach, if anything.
     pub(crate) goal: Option<Goal>,
     /// Whether it does.
@@ -102,6 +108,7 @@ impl Figure {
             what: what.into(),
             unit,
             engine,
+            steady: raw.as_ref().map(|raw| raw.max <= raw.min * UNSTEADY_FACTOR),
             raw,
             ratio: ratio.as_ref().map(|ratio| ratio.median),
             ratio_min: ratio.as_ref().map(|ratio| ratio.min),
@@ -213,6 +220,16 @@ impl fmt::Display for Report {
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
+        let unsteady = |figure: &&Figure| figure.goal.is_some() && figure.steady == Some(false);
+        let names: Vec<&str> = self.figures.iter().filter(unsteady).map(|figure| figure.name).collect();
+        if !names.is_empty() {
+            writeln!(
+                f,
+                "warning: the limit of {} varied by more than a factor of {UNSTEADY_FACTOR} between rounds: something else \
+                 used the machine, and the ratio proves nothing either way; measure again when it is quiet",
+                names.join(", ")
+            )?;
+        }
         Ok(())
     }
 }
@@ -261,6 +278,18 @@ mod tests {
         assert_eq!(json["figures"][1]["met"], false);
         assert_eq!(json["machine"]["cores"], 2);
         assert_eq!(json["parameters"]["rounds"], 5);
+    }
+
+    #[test]
+    fn a_limit_that_jumps_is_not_believed() {
+        let mut report = report();
+        assert_eq!(report.figures[0].steady, Some(true));
+        assert!(!report.to_string().contains("warning"));
+        let (engine, raw) = (Spread::of(vec![70.0, 75.0, 72.0]), Spread::of(vec![30.0, 300.0, 31.0]));
+        let figure = Figure::beside("singles", "x", Unit::RecordsPerSecond, engine, raw);
+        report.figures.push(figure.aim(Goal::RatioAtLeast(0.5)));
+        assert_eq!(serde_json::to_value(&report).unwrap()["figures"][2]["steady"], false);
+        assert!(report.to_string().contains("warning: the limit of singles varied"));
     }
 
     #[test]
