@@ -5,6 +5,8 @@
 //! | `FORMAT` | version and segment size, twice, each line with its checksum |
 //! | `LOCK` | held by the process that has the directory open; says which one, and where it listens |
 //! | `state.redb` | the materialised state |
+//! | `catalogue` | streams and shards a second time |
+//! | `ballast` | room that a full disk gives up |
 //! | `journal/` | the segments |
 
 use std::fs::{File, OpenOptions, TryLockError};
