@@ -3,117 +3,20 @@
 
 mod crash;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::time::Duration;
 
-use anabranch_engine::Engine;
-use anabranch_model::{Clock, Disk, Error, NewRecord, Open, Result, StreamStore};
+use anabranch_model::limits::{RETENTION_MAX, RETENTION_MIN};
+use anabranch_model::{Clock, Disk, Error, NewRecord, Open, StreamStore};
 use anabranch_sim::{Rng, SimClock, SimDisk};
 use crash::explore::{Exploration, runtime};
 use crash::frames::{Frame, HEADER_BYTES, Kind, frames};
-use crash::run::{name, options};
+use crash::run::{Call, Run, START, name};
+use crash::specimen::{Fate, Specimen, Tally};
 use crash::survey::Survey;
 use crash::workloads;
+use crash::world::World;
 
-/// A directory with a history, and what may be done to copies of it.
-struct Specimen {
-    exploration: Exploration,
-    /// Steps at the end that only the last write holds, and no later frame and no checkpoint proves.
-    unproven: usize,
-    covered: u64,
-}
-
-/// What became of a damaged directory.
-enum Fate {
-    /// It did not open, and said why.
-    Refused(Error),
-    /// It opened; the records of so many frames are reported as damaged.
-    Opened(Survey, usize),
-}
-
-impl Specimen {
-    /// A directory whose process died behind the last step.
-    fn crashed(workload: &str) -> Specimen {
-        let exploration = Exploration::of(workloads::named(workload));
-        let unproven = exploration.run.ledger.last_group();
-        let covered = exploration.run.engine().status().covered_position;
-        Specimen { exploration, unproven, covered }
-    }
-
-    /// A directory that was shut down.
-    fn closed(workload: &str) -> Specimen {
-        let mut exploration = Exploration::of(workloads::named(workload));
-        exploration.run.close().expect("it shuts down");
-        Specimen { exploration, unproven: 0, covered: u64::MAX }
-    }
-
-    fn copy(&self) -> SimDisk {
-        let disk = &self.exploration.run.disk;
-        disk.crash_point(disk.operations()).image_with_unsynced()
-    }
-
-    /// Opens a damaged copy, reads everything, lets upkeep run over it, and reads again.
-    fn examine(&self, what: &str, copy: &SimDisk) -> Fate {
-        let look = || self.try_examine(copy);
-        let outcome = catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| Err("it panicked".into()));
-        outcome.unwrap_or_else(|text| panic!("{}, {what}: {text}", self.exploration.workload.name))
-    }
-
-    fn open(&self, copy: &SimDisk) -> Result<Engine> {
-        let clock = SimClock::new(self.exploration.run.clock.now());
-        Engine::open(Arc::new(copy.clone()), Arc::new(clock), options())
-    }
-
-    fn try_examine(&self, copy: &SimDisk) -> std::result::Result<Fate, String> {
-        let (ledger, runtime) = (&self.exploration.run.ledger, runtime());
-        let engine = match self.open(copy) {
-            Ok(engine) => engine,
-            Err(error) => return Ok(Fate::Refused(error)),
-        };
-        let survey = runtime.block_on(Survey::of(&engine)).map_err(|error| format!("listing: {error}"))?;
-        let frames = survey.judge(ledger, self.unproven, ledger.now())?;
-        let mut left = ledger.now().clone();
-        left.trim(self.exploration.run.clock.now());
-        engine.upkeep();
-        engine.upkeep();
-        let again =
-            runtime.block_on(Survey::of(&engine)).map_err(|error| format!("listing again: {error}"))?;
-        again.judge(ledger, self.unproven, &left).map_err(|text| format!("after upkeep: {text}"))?;
-        Ok(Fate::Opened(survey, frames))
-    }
-
-    /// Flips one bit of a copy and examines it.
-    fn flip(&self, path: &str, offset: u64, bit: u8) -> Fate {
-        let copy = self.copy();
-        copy.flip_bit(path, offset, bit).expect("the bit is there");
-        let what = format!("bit {bit} of {path} at {offset}");
-        let fate = self.examine(&what, &copy);
-        if let Fate::Opened(_, frames) = &fate {
-            assert!(*frames <= 1, "{}, {what}: {frames} frames are lost", self.exploration.workload.name);
-        }
-        fate
-    }
-}
-
-/// How many directories met which fate.
-#[derive(Debug, Default)]
-struct Tally {
-    refused: usize,
-    read_only: usize,
-    reported: usize,
-    unharmed: usize,
-}
-
-impl Tally {
-    fn add(&mut self, fate: Fate) {
-        match fate {
-            Fate::Refused(_) => self.refused += 1,
-            Fate::Opened(survey, _) if survey.stopped.is_some() => self.read_only += 1,
-            Fate::Opened(survey, _) if survey.damages() > 0 => self.reported += 1,
-            Fate::Opened(_, _) => self.unharmed += 1,
-        }
-    }
-}
+const HOUR: Duration = Duration::from_secs(3600);
 
 const SPECIMENS: [&str; 5] = ["retention", "resharding", "reopening", "deleting", "appending"];
 
@@ -171,12 +74,6 @@ fn flipped_bits_in_the_payload_of_every_frame() {
             let offset = frame.offset + HEADER_BYTES + rng.below(frame.payload_bytes);
             let fate = specimen.flip(&frame.path, offset, rng.below(8) as u8);
             assert_fits(&specimen, &frame, &fate);
-            if let Fate::Opened(survey, _) = &fate
-                && frame.is_moved()
-                && frame.position >= specimen.covered
-            {
-                assert_eq!(survey.damages(), 0, "the original of {frame:?} is still there");
-            }
             tally.add(fate);
         }
         println!("{}, unproven {}: {tally:?}", specimen.exploration.workload.name, specimen.unproven);
@@ -235,6 +132,36 @@ fn two_damaged_files_are_refused_with_words() {
     copy.flip_bit("FORMAT", 70, 2).expect("flipped");
     let Err(Error::Corrupt(text)) = specimen.open(&copy) else { panic!("it opens") };
     assert!(text.contains("FORMAT") && text.contains("backup"), "{text}");
+}
+
+#[test]
+fn a_lost_state_and_a_damaged_journal_are_never_patched_together_wrongly() {
+    for mut specimen in
+        [Specimen::crashed("resharding"), Specimen::closed("retention"), Specimen::crashed("reopening")]
+    {
+        // Without the state nobody knows that the last write was covered.
+        specimen.unproven = specimen.exploration.run.ledger.last_group();
+        let (mut rng, mut tally) = (Rng::new(7), Tally::default());
+        for frame in frames(&specimen.copy()) {
+            for place in [rng.below(HEADER_BYTES), (HEADER_BYTES + frame.payload_bytes).saturating_sub(1)] {
+                let (copy, bit) = (specimen.copy(), rng.below(8) as u8);
+                copy.remove("state.redb").expect("removed");
+                copy.flip_bit(&frame.path, frame.offset + place, bit).expect("flipped");
+                let fate =
+                    specimen.examine(&format!("no state, and bit {bit} at {place} of {frame:?}"), &copy);
+                if let Fate::Refused(error) = &fate {
+                    assert!(matches!(error, Error::Corrupt(text) if text.contains("backup")), "{error}");
+                    assert_eq!(
+                        frame.kind,
+                        Kind::Catalogue,
+                        "only lost state is a reason to refuse: {frame:?}"
+                    );
+                }
+                tally.add(fate);
+            }
+        }
+        println!("{}, unproven {}: {tally:?}", specimen.exploration.workload.name, specimen.unproven);
+    }
 }
 
 #[test]
@@ -309,27 +236,122 @@ fn a_read_only_directory_is_left_as_it_is() {
     assert!(survey.stopped.is_some());
 }
 
+/// A directory whose segments hold few records of long retention among many that are past theirs.
+fn uncleaned() -> Exploration {
+    let mut exploration = Exploration::of(workloads::named("making"));
+    let run = &mut exploration.run;
+    for (stream, retention) in [("long", RETENTION_MAX), ("short", RETENTION_MIN)] {
+        run.call(Call::Create { stream, shards: 1, retention }).expect("create");
+    }
+    for _ in 0..12 {
+        let calls = vec![run.append("short", 3, 1_500), run.append("long", 1, 100)];
+        run.group(calls).expect("append");
+    }
+    run.advance(25 * HOUR);
+    exploration
+}
+
+#[test]
+fn a_damaged_copy_of_a_moved_frame_does_no_harm() {
+    let mut exploration = uncleaned();
+    exploration.run.upkeep();
+    let covered = exploration.run.engine().status().covered_position;
+    for _ in 0..2 {
+        let call = exploration.run.append("long", 1, 50);
+        exploration.run.call(call).expect("append");
+    }
+    let unproven = exploration.run.ledger.last_group();
+    let specimen = Specimen { exploration, unproven, covered };
+    let moved =
+        frames(&specimen.copy()).into_iter().filter(|frame| frame.is_moved() && frame.position >= covered);
+    let moved: Vec<Frame> = moved.collect();
+    assert!(!moved.is_empty(), "the cleaner has moved something that no checkpoint covers");
+    for frame in moved {
+        let Fate::Opened(survey, _) = specimen.flip(&frame.path, frame.offset + HEADER_BYTES + 30, 2) else {
+            panic!("it does not open")
+        };
+        assert_eq!((survey.damages(), survey.stopped), (0, None), "the original of {frame:?} is still there");
+    }
+}
+
+#[test]
+fn damage_before_an_opening_takes_no_neighbour() {
+    let mut exploration = Exploration::of(workloads::named("making"));
+    let calls = (0..4).map(|_| exploration.run.append("one", 1, 60)).collect();
+    exploration.run.group(calls).expect("append");
+    exploration.run.reopen_after_kill().expect("reopen");
+    let call = exploration.run.append("one", 1, 60);
+    exploration.run.call(call).expect("append");
+    let specimen = Specimen { exploration, unproven: 1, covered: 0 };
+    // The four frames of one write: only the opening behind them proves that they had been durable.
+    let frames = frames(&specimen.copy());
+    let opened = frames.iter().rposition(|frame| frame.kind == Kind::Opened).expect("it was opened again");
+    for frame in &frames[opened - 4..opened] {
+        for place in [5, HEADER_BYTES + 5] {
+            let Fate::Opened(survey, lost) = specimen.flip(&frame.path, frame.offset + place, 2) else {
+                panic!("it does not open")
+            };
+            assert_eq!((survey.damages(), lost), (1, 1), "{frame:?} alone is reported");
+        }
+    }
+}
+
 #[test]
 fn the_cleaner_leaves_a_damaged_segment_alone() {
-    let specimen = Specimen::closed("retention");
+    let mut exploration = uncleaned();
+    exploration.run.close().expect("it shuts down");
+    let specimen = Specimen { exploration, unproven: 0, covered: u64::MAX };
+    // On a sound copy one sees which frames the cleaner takes.
+    let sound = specimen.copy();
+    let engine = specimen.open(&sound).expect("it opens");
+    (0..3).for_each(|_| engine.upkeep());
+    let before = frames(&specimen.copy());
+    let moved: Vec<Frame> = frames(&sound).into_iter().filter(Frame::is_moved).collect();
+    let taken = |frame: &&Frame| {
+        frame.kind == Kind::Records
+            && moved.iter().any(|copy| copy.origin == frame.origin && copy.position > frame.position)
+            && !before.iter().any(|other| other.origin == frame.origin && other.position > frame.position)
+    };
+    let taken: Vec<&Frame> = before.iter().filter(taken).collect();
+    assert!(!taken.is_empty(), "the cleaner has something to do");
+    for frame in taken {
+        let copy = specimen.copy();
+        copy.flip_bit(&frame.path, frame.offset + HEADER_BYTES + 20, 4).expect("flipped");
+        let engine = specimen.open(&copy).expect("it opens");
+        (0..6).for_each(|_| engine.upkeep());
+        let survey = runtime().block_on(Survey::of(&engine)).expect("listing");
+        let mut left = specimen.exploration.run.ledger.now().clone();
+        left.trim(specimen.exploration.run.clock.now());
+        let lost = survey.judge(&specimen.exploration.run.ledger, 0, &left).expect("all else can be read");
+        assert_eq!((lost, survey.damages()), (1, 1), "{frame:?} is reported");
+        assert!(copy.paths().contains(&frame.path), "{} is gone, with what could be saved of it", frame.path);
+    }
+}
+
+#[test]
+fn what_was_cut_off_never_rejoins() {
+    let mut exploration = Exploration::of(workloads::named("making"));
+    let first = exploration.run.append("one", 1, 400);
+    let second = exploration.run.append("one", 1, 30);
+    exploration.run.group(vec![first, second]).expect("append");
+    let specimen = Specimen { exploration, unproven: 2, covered: 0 };
     let copy = specimen.copy();
+    let last: Vec<Frame> = frames(&copy).into_iter().rev().take(2).collect();
+    let [second, first] = &last[..] else { panic!("two frames were written last") };
+    // As if the power had been lost between the two: the first is torn, the second is whole.
+    copy.flip_bit(&first.path, first.offset + HEADER_BYTES + 9, 0).expect("flipped");
     let engine = specimen.open(&copy).expect("it opens");
-    let oldest = engine.status().oldest_segment.expect("there is one");
-    drop(engine);
-    // The oldest segment holds records of the stream with the long retention, and few of them.
-    let frames = frames(&specimen.copy());
-    let path = format!("journal/{oldest:016x}.segment");
-    let long = frames.iter().rfind(|frame| frame.path == path && frame.payload_bytes > 200);
-    let frame = long.expect("a frame of records");
-    let copy = specimen.copy();
-    copy.flip_bit(&frame.path, frame.offset + HEADER_BYTES + 100, 4).expect("flipped");
-    let engine = specimen.open(&copy).expect("it opens");
-    (0..6).for_each(|_| engine.upkeep());
-    let survey = runtime().block_on(Survey::of(&engine)).expect("listing");
-    let mut left = specimen.exploration.run.ledger.now().clone();
-    left.trim(specimen.exploration.run.clock.now());
-    survey.judge(&specimen.exploration.run.ledger, 0, &left).expect("all else can be read");
-    if survey.damages() > 0 {
-        assert!(copy.paths().contains(&path), "{path} is gone with what could still be saved of it");
+    let world = runtime().block_on(World::read(&engine)).expect("everything can be read");
+    assert_eq!(world.records(), 1, "both are cut off");
+    // The new frames end exactly where the old one begins.
+    let mut run = Run::resume(&runtime(), copy, SimClock::new(START), engine, world);
+    let data = second.offset - first.offset - 2 * HEADER_BYTES - "key".len() as u64 - 6;
+    let records = vec![NewRecord::new("key", vec![7; data as usize])];
+    run.call(Call::Append { stream: "one", records }).expect("append");
+    assert_eq!(run.engine().status().journal_position, second.position);
+    for _ in 0..2 {
+        run.reopen_after_kill().expect("it opens again");
+        let world = run.world().expect("everything can be read");
+        assert_eq!(world.difference(run.ledger.now()), None);
     }
 }

@@ -20,6 +20,7 @@ pub mod workloads;
 pub mod explore;
 pub mod frames;
 pub mod process;
+pub mod specimen;
 pub mod survey;
 
 pub use explore::{Exploration, Violation};

@@ -160,7 +160,11 @@ impl Run {
         self.engine().upkeep();
         let mut world = self.ledger.now().clone();
         if world.trim(self.clock.now()) {
-            self.ledger.add(asked, self.disk.operations(), "trim".into(), |now| *now = world);
+            // The checkpoint comes when the trim is durable, and not before.
+            let mut done = asked..self.disk.operations();
+            let checkpoint = done.find(|at| self.disk.describe(*at).starts_with("write state.redb"));
+            let answered = checkpoint.unwrap_or_else(|| self.disk.operations());
+            self.ledger.add(asked, answered, "trim".into(), |now| *now = world);
         }
     }
 

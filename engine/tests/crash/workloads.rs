@@ -152,7 +152,12 @@ fn retention(run: &mut Run) -> Result<()> {
             run.call(Call::Retain { stream: "long", retention: RETENTION_MIN })?;
         }
     }
+    // Behind this checkpoint come frames that the cleaner moves, and others that prove them durable.
     run.upkeep();
+    for _ in 0..3 {
+        let calls = vec![run.append("short", 3, 200), run.append("long", 1, 30)];
+        run.group(calls)?;
+    }
     Ok(())
 }
 
@@ -196,7 +201,12 @@ fn reopening(run: &mut Run) -> Result<()> {
             run.upkeep();
         }
     }
-    Ok(())
+    // The last write before an opening has several frames, and nothing but the opening proves them.
+    let calls = vec![run.append("tide", 4, 100), run.append("tide", 5, 60), run.append("tide", 4, 80)];
+    run.group(calls)?;
+    run.reopen_after_kill()?;
+    let batch = run.append("tide", 2, 50);
+    run.call(batch)
 }
 
 /// Appends a record that leaves `left` bytes in the active segment.
