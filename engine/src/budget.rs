@@ -5,7 +5,8 @@
 //!
 //! | share | of the budget | what happens when it is used up |
 //! |---|---|---|
-//! | writes | half | appends wait for the disk |
+//! | writes | three eighths | appends wait for the disk |
+//! | rows that no checkpoint has stored | an eighth | writers wait for the checkpoint |
 //! | reads and followers | a quarter | reads wait briefly, then `Busy`; followers fall back to the journal |
 //! | cache of the state | a quarter | it evicts |
 
@@ -57,12 +58,22 @@ impl Budget {
     /// Deals out `total` bytes.
     pub fn new(total: u64) -> Budget {
         let total = total.max(BUDGET_BYTES_MIN);
-        Budget { total, writes: Share::new(total / 2), reads: Share::new(total / 4), buffers: Arc::default() }
+        Budget {
+            total,
+            writes: Share::new(total / 8 * 3),
+            reads: Share::new(total / 4),
+            buffers: Arc::default(),
+        }
     }
 
     /// The share of the state's cache.
     pub fn cache_bytes(&self) -> usize {
         usize::try_from(self.total / 4).unwrap_or(usize::MAX)
+    }
+
+    /// The share of rows that no checkpoint has stored yet.
+    pub fn rows_bytes(&self) -> usize {
+        usize::try_from(self.total / 8).unwrap_or(usize::MAX)
     }
 
     /// Waits for room for an append; it comes, because the disk drains what was admitted.

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use crate::budget::Budget;
 use crate::journal::{Refusal, Segments, Sequencer, Urgency, sequencer::Turn};
+use crate::rows::Rows;
 use crate::state::State;
 use crate::stream::catalogue::{Catalogue, Effect};
 
@@ -21,7 +22,9 @@ pub struct Core {
     /// The order of the journal.
     pub sequencer: Arc<Sequencer<Effect>>,
     /// The materialised state.
-    pub state: State,
+    pub state: Arc<State>,
+    /// What queues, tables and blobs keep.
+    pub rows: Rows,
     /// Streams and shards.
     pub catalogue: Catalogue,
     /// The byte budget.

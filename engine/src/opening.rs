@@ -14,6 +14,7 @@ use crate::journal::recovery::{Event, Recovered, walk};
 use crate::journal::segments::FOLDER;
 use crate::journal::{Header, Kind, Segments, Sequencer};
 use crate::rebuild::rebuild;
+use crate::rows::{Rows, change};
 use crate::state::{CatalogueCopy, Checkpoint, Covered, Entry, Loaded, ShardKey, State, io_error};
 use crate::stream::catalogue::Catalogue;
 use crate::stream::operation::Operation;
@@ -51,6 +52,8 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
     // without it the directory counts as unused.
     disk.sync_directory("").map_err(io_error)?;
     let (checkpoint, covered) = (loaded.checkpoint, loaded.covered);
+    let state = Arc::new(state);
+    let rows = Rows::open(state.clone(), budget.rows_bytes())?;
     let catalogue = Catalogue::default();
     let doomed = load(&catalogue, &state, &segments, loaded)?;
     doomed.iter().for_each(|shard| catalogue.mark(shard));
@@ -60,6 +63,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         sequencer: Arc::new(Sequencer::new(segments.bytes, covered.position, covered.last_state)),
         segments,
         state,
+        rows,
         catalogue,
         budget,
         published: Mutex::new(Published {
@@ -99,7 +103,8 @@ fn create(disk: &Arc<dyn Disk>, segment_bytes: u64) -> Result<Format> {
     let first = segments.prepare().map_err(io_error)?;
     let position = segments.start_of(first.number);
     let first = Checkpoint::first(position, segment_bytes);
-    CatalogueCopy { covered: first.covered, streams: Vec::new(), shards: Vec::new() }.write(disk)?;
+    CatalogueCopy { covered: first.covered, streams: Vec::new(), shards: Vec::new(), rows: false }
+        .write(disk)?;
     State::create(disk, &first)?;
     let format = Format { segment_bytes };
     format.write(&**disk)?;
@@ -160,6 +165,9 @@ fn replay(core: &Core, covered: Covered) -> Result<Recovered> {
             Kind::Catalogue => Operation::decode(payload)
                 .and_then(|operation| core.catalogue.replay(operation, header.position))
                 .map_err(|_| Error::Corrupt(format!("the operation at {} makes no sense", header.position))),
+            Kind::Rows => change::decode(payload)
+                .map(|changes| core.rows.apply(header.position, changes))
+                .map_err(|_| Error::Corrupt(format!("the rows at {} make no sense", header.position))),
             Kind::Opened | Kind::End => Ok(()),
         },
         Event::DamagedRecords(header) => {

@@ -10,6 +10,7 @@ use anabranch_model::{Disk, Error, Result};
 
 use crate::journal::recovery::{Scanned, scan};
 use crate::journal::{Header, Kind, Segments};
+use crate::rows::Overlay;
 use crate::state::{CatalogueCopy, Checkpoint, Covered, Entry, FILE, ShardChange, ShardKey, State, io_error};
 use crate::stream::catalogue::Catalogue;
 use crate::stream::locate::end_of;
@@ -21,6 +22,9 @@ const FILE_DAMAGED: &str = "state.redb.damaged";
 /// Builds the file anew and opens it. What is left of the old one is put aside.
 pub fn rebuild(disk: &Arc<dyn Disk>, segments: &Segments, cache_bytes: usize) -> Result<State> {
     let copy = CatalogueCopy::read(disk)?;
+    if copy.rows {
+        return Err(rows_lost());
+    }
     let active = segments.all().into_iter().rev().find(|segment| {
         let start = segments.start_of(segment.number);
         scan(segments, segment, start).next().is_some_and(|first| first.position() == start)
@@ -90,7 +94,8 @@ impl Rebuilding {
                         }
                         self.covered.last_state = header.position;
                     }
-                    Kind::Catalogue | Kind::Opened | Kind::End => {}
+                    Kind::Rows if header.position >= self.covered.position => return Err(rows_lost()),
+                    Kind::Catalogue | Kind::Rows | Kind::Opened | Kind::End => {}
                 }
             }
         }
@@ -129,6 +134,7 @@ impl Rebuilding {
             covered: Covered { position: self.target, ..self.covered },
             streams: dirty.into_iter().map(|(id, row)| (id, Some(row))).collect(),
             shards,
+            rows: Overlay::default(),
             live,
             segment_bytes: segments.bytes,
         }
@@ -155,6 +161,13 @@ fn lost(position: u64) -> Error {
     Error::Corrupt(format!(
         "`{FILE}` is damaged, and so is the frame at {position} of the journal without which it cannot be built again: \
          put the directory back from a backup"
+    ))
+}
+
+fn rows_lost() -> Error {
+    Error::Corrupt(format!(
+        "`{FILE}` is damaged, and it has queues, tables or blobs, which cannot be built again from the journal: put the \
+         directory back from a backup"
     ))
 }
 

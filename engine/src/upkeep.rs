@@ -173,10 +173,11 @@ impl Upkeep {
     fn checkpoint_due(&self, now: Duration) -> bool {
         let published = *self.core.published.lock();
         let memory = self.memory.lock();
-        let waiting = memory.failed.is_some() || self.core.catalogue.is_dirty();
+        let waiting = memory.failed.is_some() || self.core.catalogue.is_dirty() || self.core.rows.is_dirty();
         published.position.saturating_sub(memory.covered)
             >= CHECKPOINT_BYTES.min(self.core.segments.bytes / 2)
             || published.uncollected >= CHECKPOINT_ENTRIES
+            || self.core.rows.is_checkpoint_due()
             || (waiting && now.saturating_sub(memory.checkpoint_at) >= CHECKPOINT_WAIT)
             // Whoever waits for room waits for what this frees.
             || (waiting && self.core.sequencer.is_full())
@@ -189,6 +190,7 @@ impl Upkeep {
                 Ok(()) => return true,
                 Err(Error::DiskFull) if self.make_room() => {}
                 Err(error) => {
+                    self.core.rows.not_stored(&error);
                     tracing::error!(%error, "a checkpoint failed and will be tried again");
                     metrics::counter!("anabranch_checkpoint_failures_total").increment(1);
                     return false;
@@ -241,6 +243,7 @@ impl Upkeep {
             covered,
             streams: dirty.streams.into_iter().collect(),
             shards: dirty.shards.values().map(|shard| shard.collect()).collect(),
+            rows: core.rows.freeze(),
             live: core.segments.all().iter().map(|segment| (segment.number, segment.live())).collect(),
             segment_bytes: core.segments.bytes,
         };
@@ -261,6 +264,7 @@ impl Upkeep {
         let Collected { checkpoint, copy, shards } = collected;
         shards.values().for_each(|shard| shard.stored());
         self.memory.lock().covered = checkpoint.covered.position;
+        core.rows.stored(outcome.unswept);
         for key in &outcome.unfinished {
             core.catalogue.mark(&shards[key]);
         }
@@ -342,6 +346,7 @@ impl Core {
             covered,
             streams: self.catalogue.all_rows(),
             shards: shards.iter().map(|(_, shard)| (shard.key, shard.current_row())).collect(),
+            rows: self.rows.any(),
         }
     }
 }

@@ -36,6 +36,8 @@ pub enum Kind {
     Opened = 3,
     /// The last frame of a segment; `origin` is the position where the journal goes on.
     End = 4,
+    /// Changes of rows.
+    Rows = 5,
 }
 
 impl Kind {
@@ -45,6 +47,7 @@ impl Kind {
             2 => Some(Kind::Catalogue),
             3 => Some(Kind::Opened),
             4 => Some(Kind::End),
+            5 => Some(Kind::Rows),
             _ => None,
         }
     }
@@ -52,7 +55,7 @@ impl Kind {
     /// Whether replaying the journal without this frame gives another state. A lost frame of records is a hole that
     /// readers are told of; a lost frame of state cannot be passed over.
     pub fn is_state(self) -> bool {
-        self == Kind::Catalogue
+        matches!(self, Kind::Catalogue | Kind::Rows)
     }
 }
 

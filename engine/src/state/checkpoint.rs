@@ -10,12 +10,14 @@ use std::sync::Arc;
 use anabranch_model::Result;
 use redb::{Database, ReadableDatabase, ReadableTable};
 
+use super::catalogue::{ShardKey, ShardRow, StreamRow};
 use super::index::{BLOCK_ENTRIES_MAX, Block, Entry};
-use super::rows::{ShardKey, ShardRow, StreamRow};
 use super::{
-    CHECKPOINT, COVERED, Covered, Fault, INDEX, META, SEGMENTS, SHARDS, STREAMS, State, damaged, seal, unseal,
+    CHECKPOINT, COVERED, Covered, Fault, INDEX, META, ROWS, SEGMENTS, SHARDS, STREAMS, State, damaged, seal,
+    stored, unseal,
 };
 use crate::encoding::Take;
+use crate::rows::Overlay;
 
 /// Blocks that one checkpoint drops of one shard at most; the rest goes with the following ones.
 const DROPPED_BLOCKS_MAX: usize = 4_096;
@@ -32,6 +34,8 @@ pub struct Checkpoint {
     pub streams: Vec<(u64, Option<StreamRow>)>,
     /// Shards that changed.
     pub shards: Vec<ShardChange>,
+    /// Rows that changed.
+    pub rows: Overlay,
     /// Live bytes of every segment at the covered position.
     pub live: BTreeMap<u64, u64>,
     /// Size of a segment, to tell which one a position belongs to.
@@ -46,6 +50,7 @@ impl Checkpoint {
             covered: Covered { position, epoch: 0, last_state: 0 },
             streams: Vec::new(),
             shards: Vec::new(),
+            rows: Overlay::default(),
             live: BTreeMap::new(),
             segment_bytes,
         }
@@ -73,6 +78,8 @@ pub struct Outcome {
     pub unfinished: Vec<ShardKey>,
     /// Doomed shards that are gone.
     pub gone: Vec<ShardKey>,
+    /// Dead rows are left for the next checkpoint.
+    pub unswept: bool,
 }
 
 /// Writes the tables of a new file.
@@ -150,6 +157,7 @@ fn apply(
                 None => streams.remove(&key[..])?,
             };
         }
+        outcome.unswept = stored::apply(&mut write.open_table(ROWS)?, &checkpoint.rows)?;
         write_segments(&mut write.open_table(SEGMENTS)?, &checkpoint.live, &outcome.freed)?;
         let mut meta = write.open_table(META)?;
         meta.insert(COVERED, &seal(COVERED, checkpoint.covered.encode())[..])?;

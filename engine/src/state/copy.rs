@@ -1,7 +1,7 @@
 //! A second copy of the catalogue, beside `state.redb`: with it and the journal the state can be built again if that file is
 //! damaged or lost.
 //!
-//! `catalogue` holds a format tag, the covered position, and all streams and shards as rows; a CRC-32 ends it. It is
+//! `catalogue` holds a tag, which says whether there are rows too, the covered position, and all streams and shards as rows; a CRC-32 ends it. It is
 //! written anew, under another name first, by every checkpoint that covers a change of the catalogue.
 //!
 //! What must hold: a segment is retired only when this copy contains every change of the catalogue that the segment
@@ -12,13 +12,16 @@ use std::sync::Arc;
 
 use anabranch_model::{Disk, Error, Open, Result};
 
-use super::rows::{ShardKey, ShardRow, StreamRow};
+use super::catalogue::{ShardKey, ShardRow, StreamRow};
 use super::{Covered, FILE, io_error};
 use crate::encoding::{Malformed, Put, Take};
 
 const COPY_FILE: &str = "catalogue";
 const COPY_FILE_NEW: &str = "catalogue.new";
-const TAG: u32 = 1;
+/// There are no rows.
+const STREAMS_ONLY: u32 = 1;
+/// There are rows, of which only `state.redb` has those that the journal forgot.
+const WITH_ROWS: u32 = 2;
 
 /// Streams and shards at one position of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub struct CatalogueCopy {
     pub streams: Vec<(u64, StreamRow)>,
     /// Shards that are not doomed.
     pub shards: Vec<(ShardKey, ShardRow)>,
+    /// Whether there are rows, which this copy does not have.
+    pub rows: bool,
 }
 
 impl CatalogueCopy {
@@ -62,7 +67,7 @@ impl CatalogueCopy {
 
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        bytes.put_u32(TAG);
+        bytes.put_u32(if self.rows { WITH_ROWS } else { STREAMS_ONLY });
         bytes.put(&self.covered.encode());
         bytes.put_u32(self.streams.len() as u32);
         for (stream, row) in &self.streams {
@@ -81,9 +86,11 @@ impl CatalogueCopy {
 
     fn decode(bytes: &[u8]) -> std::result::Result<CatalogueCopy, Malformed> {
         let mut take = Take(bytes);
-        if take.u32()? != TAG {
-            return Err(Malformed);
-        }
+        let rows = match take.u32()? {
+            STREAMS_ONLY => false,
+            WITH_ROWS => true,
+            _ => return Err(Malformed),
+        };
         let covered = Covered { position: take.u64()?, epoch: take.u32()?, last_state: take.u64()? };
         let streams = (0..take.u32()?)
             .map(|_| Ok((take.u64()?, StreamRow::decode(take_row(&mut take)?)?)))
@@ -91,7 +98,7 @@ impl CatalogueCopy {
         let shards = (0..take.u32()?)
             .map(|_| Ok((ShardKey::decode(take.bytes(12)?)?, ShardRow::decode(take_row(&mut take)?)?)))
             .collect::<std::result::Result<_, Malformed>>()?;
-        take.end().map(|()| CatalogueCopy { covered, streams, shards })
+        take.end().map(|()| CatalogueCopy { covered, streams, shards, rows })
     }
 }
 

@@ -9,20 +9,23 @@
 //! | `shards` | stream, shard | range, lineage, horizon, tail | until retention or deletion has removed its index |
 //! | `index` | stream, shard, first origin | up to 128 entries that say where frames lie | while a frame is live |
 //! | `segments` | segment | live bytes | while the segment exists |
+//! | `rows` | space, owner, the owner's own key | what queues, tables and blobs keep (see `rows`) | until it is removed, or its owner is |
 //!
 //! What must hold: only durable frames reach this file; a value carries a checksum over its key and itself, since
 //! redb verifies its own only when it repairs; the file can be behind the journal, never ahead of it.
 
 pub mod backend;
+pub mod catalogue;
 pub mod checkpoint;
 pub mod copy;
 pub mod index;
-pub mod rows;
+mod stored;
 
 use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_model::{Disk, Error, Open, Result};
 use parking_lot::{Mutex, RwLock};
@@ -30,10 +33,11 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::encoding::{Put, Take};
 use backend::DiskBackend;
+pub use catalogue::{ClosedRow, ShardKey, ShardRow, StreamRow};
 pub use checkpoint::{Checkpoint, Outcome, ShardChange};
 pub use copy::CatalogueCopy;
 pub use index::{Block, Entry};
-pub use rows::{ClosedRow, ShardKey, ShardRow, StreamRow};
+pub use stored::Stored;
 
 pub(crate) type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
 pub(crate) const META: Table = TableDefinition::new("meta");
@@ -41,6 +45,7 @@ pub(crate) const STREAMS: Table = TableDefinition::new("streams");
 pub(crate) const SHARDS: Table = TableDefinition::new("shards");
 pub(crate) const INDEX: Table = TableDefinition::new("index");
 pub(crate) const SEGMENTS: Table = TableDefinition::new("segments");
+pub(crate) const ROWS: Table = TableDefinition::new("rows");
 pub(crate) const COVERED: &[u8] = b"covered";
 pub(crate) const CHECKPOINT: &[u8] = b"checkpoint";
 
@@ -81,6 +86,8 @@ pub struct State {
     disk: Arc<dyn Disk>,
     cache_bytes: usize,
     database: RwLock<Option<Opened>>,
+    /// How often the file was given up, so that a reader of an earlier opening can be told.
+    openings: Arc<AtomicU64>,
     /// The checkpoint that failed last, and what it does if it is in the file all the same.
     failed: Mutex<Option<(u64, Outcome)>>,
 }
@@ -109,7 +116,14 @@ impl State {
         if small && !guarded(|| Ok(database.check_integrity()?)).map_err(store_error)? {
             return Err(Error::Corrupt(format!("`{FILE}` is damaged: its checksums do not match")));
         }
-        Ok(State { disk, cache_bytes, database: RwLock::new(Some(database)), failed: Mutex::default() })
+        guarded(|| stored::ensure(&database)).map_err(store_error)?;
+        Ok(State {
+            disk,
+            cache_bytes,
+            database: RwLock::new(Some(database)),
+            openings: Arc::default(),
+            failed: Mutex::default(),
+        })
     }
 
     /// Reads everything but the index.
@@ -201,7 +215,9 @@ impl State {
 
     /// Closes the file, so that the next use opens it and finds what is really on the disk.
     fn forget(&self) {
-        *self.database.write() = None;
+        let mut database = self.database.write();
+        self.openings.fetch_add(1, Ordering::AcqRel);
+        *database = None;
     }
 }
 

@@ -13,6 +13,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use super::operation::{Operation, Trim};
 use super::shard::{Log, Shard};
 use crate::encoding::Malformed;
+use crate::rows::write::Written;
 use crate::state::{ClosedRow, ShardKey, StreamRow};
 
 /// What happens to the visible side when a frame is durable.
@@ -45,6 +46,8 @@ pub enum Effect {
         /// When they arrived.
         arrival: u64,
     },
+    /// Rows were changed.
+    Rows(Box<Written>),
     /// The cleaner wrote a frame of records again.
     Moved {
         /// The shard.
@@ -283,8 +286,8 @@ impl Catalogue {
                     self.mark(&shard);
                 }
             }
-            Effect::Appended { .. } | Effect::Moved { .. } => {
-                unreachable!("records are published by `stream::publish`")
+            Effect::Appended { .. } | Effect::Moved { .. } | Effect::Rows(_) => {
+                unreachable!("records and rows are published by `stream::publish`")
             }
         }
     }

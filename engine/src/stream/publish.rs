@@ -7,6 +7,7 @@ use super::shard::Shard;
 use crate::core::Core;
 use crate::journal::committer::Durable;
 use crate::journal::{Publish, Segment};
+use crate::rows::write::Written;
 use crate::state::Entry;
 
 impl Publish<Effect> for Core {
@@ -25,6 +26,10 @@ impl Publish<Effect> for Core {
                     let entry = entry(&frame.bytes, origin, frame.position, count, arrival);
                     published.uncollected += 1;
                     self.move_records(&segment, &shard, entry);
+                }
+                Some(Effect::Rows(written)) => {
+                    published.last_state = frame.position;
+                    self.show_rows(frame.position, *written);
                 }
                 Some(effect) => {
                     published.last_state = frame.position;
@@ -51,6 +56,16 @@ impl Core {
             super::follow::push(&self.budget, &log.followers, entry, frame);
         }
         self.catalogue.mark_locked(shard, log);
+    }
+
+    /// Shows changed rows, and lets go of their accepted values, which nobody needs from here on.
+    fn show_rows(&self, position: u64, written: Written) {
+        let Written { changes, accepted, then } = written;
+        self.rows.apply(position, changes);
+        self.rows.settle(position, &accepted);
+        if let Some(then) = then {
+            then(position);
+        }
     }
 
     /// Remembers where the cleaner has put a frame.

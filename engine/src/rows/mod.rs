@@ -1,0 +1,206 @@
+//! Rows: the ordered map from bytes to bytes in which queues, tables and blobs keep what they know.
+//!
+//! A write is one frame of the journal with all its changes, so it happens as a whole or not at all. It is *accepted*
+//! when it has its place in the journal, and *visible* when the frame is durable; a checkpoint then stores it in
+//! `state.redb`, and the journal may forget it. Old rows therefore pin no segment.
+//!
+//! ```text
+//!   accepted            pending rows, by key          what the next condition is checked against
+//!      │ durable
+//!   visible, active     rows since the checkpoint     ┐
+//!      │ a checkpoint begins                          │ what readers see: a snapshot of all three,
+//!   visible, frozen     rows of the checkpoint        │ the upper ones win
+//!      │ it is durable                                │
+//!   stored              the table `rows`              ┘
+//! ```
+//!
+//! What must hold: no reader sees a row that is not durable; a condition sees every row that was accepted before it; a
+//! snapshot never changes.
+//!
+//! A key begins with its [`Space`] and mostly with the number of the queue, table or bucket that owns it. Numbers are
+//! given once ([`Accepting::next_number`]), so what a deleted one leaves behind can be swept up later: the delete
+//! writes one row that names the dead prefix ([`bury`]), and checkpoints remove what is below it.
+
+pub mod accept;
+pub mod change;
+mod overlay;
+pub mod snapshot;
+mod stripes;
+#[cfg(test)]
+mod tests;
+pub mod write;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anabranch_model::{Error, Result};
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+
+pub use accept::Accepting;
+pub use change::{Change, Key};
+pub use overlay::Overlay;
+use snapshot::Visible;
+pub use snapshot::{Order, Snapshot};
+use stripes::Stripes;
+
+use crate::state::State;
+
+/// What the first byte of a key says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Space {
+    /// Prefixes whose rows are to be removed.
+    Dead = 0x00,
+    /// Values of the engine itself.
+    Meta = 0x01,
+}
+
+/// The key of the next number that an owner of rows gets.
+const NEXT_NUMBER: &[u8] = &[Space::Meta as u8, b'n'];
+
+/// All rows.
+pub struct Rows {
+    state: Arc<State>,
+    visible: RwLock<Visible>,
+    pending: Stripes,
+    /// Bytes in memory beyond which writers wait for a checkpoint.
+    bytes_max: usize,
+    /// Told when a checkpoint has made room, or could not.
+    room: Notify,
+    /// Why the last checkpoint failed.
+    failure: Mutex<Option<Error>>,
+    /// Dead rows were found that the last checkpoint did not remove.
+    unswept: AtomicBool,
+    /// There is a row, or was one.
+    used: AtomicBool,
+}
+
+impl Rows {
+    /// The rows of a state, with room for so many bytes that no checkpoint has stored yet.
+    pub fn open(state: Arc<State>, bytes_max: usize) -> Result<Rows> {
+        let stored = state.view()?;
+        let used = stored.any()?;
+        let visible = RwLock::new(Visible::new(stored));
+        Ok(Rows {
+            state,
+            visible,
+            pending: Stripes::default(),
+            bytes_max,
+            room: Notify::new(),
+            failure: Mutex::default(),
+            unswept: AtomicBool::new(used),
+            used: AtomicBool::new(used),
+        })
+    }
+
+    /// The rows as they are now.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let visible = self.visible.read();
+        if visible.stored.is_current() {
+            return Ok(Snapshot::of(&visible));
+        }
+        drop(visible);
+        // A failed checkpoint closed the file. Whether the file has it or not, the frozen rows lie above.
+        let mut visible = self.visible.write();
+        if !visible.stored.is_current() {
+            visible.stored = self.state.view()?;
+        }
+        Ok(Snapshot::of(&visible))
+    }
+
+    /// One row as it is now.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let visible = self.visible.read();
+        if let Some(row) = visible.in_memory(key) {
+            return Ok(row);
+        }
+        drop(visible);
+        self.snapshot()?.get(key)
+    }
+
+    /// Makes the changes of a durable frame visible.
+    pub fn apply(&self, position: u64, changes: Vec<Change>) {
+        self.used.store(true, Ordering::Relaxed);
+        let mut visible = self.visible.write();
+        for Change { key, value, fresh } in changes {
+            visible.active.set(key.at(position), value, fresh);
+        }
+    }
+
+    /// Bytes that wait for a checkpoint, in memory.
+    pub fn bytes(&self) -> usize {
+        let visible = self.visible.read();
+        visible.active.bytes() + visible.frozen.bytes()
+    }
+
+    /// Whether a checkpoint should come at once.
+    pub fn is_checkpoint_due(&self) -> bool {
+        self.bytes() >= self.bytes_max / 2
+    }
+
+    /// Whether a checkpoint has something to do.
+    pub fn is_dirty(&self) -> bool {
+        self.unswept.load(Ordering::Relaxed) || !self.visible.read().active.is_empty()
+    }
+
+    /// Whether there is any row.
+    pub fn any(&self) -> bool {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// What the next checkpoint stores. The caller keeps others from publishing meanwhile.
+    pub fn freeze(&self) -> Overlay {
+        let mut visible = self.visible.write();
+        let active = std::mem::take(&mut visible.active);
+        visible.frozen.lay_above(active);
+        visible.frozen.clone()
+    }
+
+    /// Lets go of what a checkpoint has stored.
+    pub fn stored(&self, unswept: bool) {
+        self.unswept.store(unswept, Ordering::Relaxed);
+        match self.state.view() {
+            Ok(view) => {
+                let mut visible = self.visible.write();
+                visible.stored = view;
+                visible.frozen = Overlay::default();
+                drop(visible);
+                *self.failure.lock() = None;
+            }
+            // The next checkpoint stores them once more, which changes nothing.
+            Err(error) => tracing::error!(%error, "stored rows stay in memory"),
+        }
+        self.room.notify_waiters();
+    }
+
+    /// Tells writers who wait for room that there is none.
+    pub fn not_stored(&self, error: &Error) {
+        *self.failure.lock() = Some(error.clone());
+        self.room.notify_waiters();
+    }
+
+    /// Waits until there is room for another write. `hurry` asks for a checkpoint.
+    pub async fn room(&self, hurry: impl Fn()) -> Result<()> {
+        while self.bytes() > self.bytes_max {
+            let mut told = std::pin::pin!(self.room.notified());
+            told.as_mut().enable();
+            if let Some(error) = self.failure.lock().clone() {
+                return Err(error);
+            }
+            if self.bytes() <= self.bytes_max {
+                break;
+            }
+            hurry();
+            told.await;
+        }
+        Ok(())
+    }
+}
+
+/// The change that lets checkpoints remove every row whose key begins with `prefix`. Nothing may be written there any
+/// more.
+pub fn bury(prefix: &[u8]) -> Change {
+    Change::put([&[Space::Dead as u8], prefix].concat(), Vec::new())
+}

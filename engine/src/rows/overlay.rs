@@ -1,0 +1,87 @@
+//! Rows that no checkpoint has stored yet. A clone shares everything and never changes.
+
+use bytes::Bytes;
+use rpds::RedBlackTreeMapSync;
+
+/// What a row costs beyond its key and value.
+const ROW_BYTES: usize = 128;
+
+/// Rows in order, with those that are gone.
+#[derive(Clone)]
+pub struct Overlay {
+    rows: RedBlackTreeMapSync<Bytes, Row>,
+    bytes: usize,
+}
+
+#[derive(Clone)]
+struct Row {
+    value: Option<Bytes>,
+    fresh: bool,
+}
+
+impl Default for Overlay {
+    fn default() -> Self {
+        Overlay { rows: RedBlackTreeMapSync::new_sync(), bytes: 0 }
+    }
+}
+
+impl Overlay {
+    /// Changes a row. A fresh one that goes before it was stored leaves nothing behind.
+    pub fn set(&mut self, key: Bytes, value: Option<Bytes>, fresh: bool) {
+        let old = self.rows.get(&key);
+        let fresh = fresh || old.is_some_and(|old| old.fresh);
+        self.bytes -= old.map_or(0, |old| cost(&key, &old.value));
+        if value.is_none() && fresh {
+            self.rows.remove_mut(&key);
+            return;
+        }
+        self.bytes += cost(&key, &value);
+        self.rows.insert_mut(key, Row { value, fresh });
+    }
+
+    /// Changes rows to what a younger overlay says.
+    pub fn lay_above(&mut self, younger: Overlay) {
+        if self.is_empty() {
+            *self = younger;
+            return;
+        }
+        // What lies below may be stored already, so nothing counts as fresh any more.
+        for (key, row) in younger.rows.iter() {
+            self.bytes -= self.rows.get(key).map_or(0, |old| cost(key, &old.value));
+            self.bytes += cost(key, &row.value);
+            self.rows.insert_mut(key.clone(), Row { value: row.value.clone(), fresh: false });
+        }
+    }
+
+    /// What is known of a row: nothing, that it is gone, or its value.
+    pub fn get(&self, key: &[u8]) -> Option<Option<Bytes>> {
+        self.rows.get(key).map(|row| row.value.clone())
+    }
+
+    /// Rows between two bounds, from both ends.
+    pub fn range<'a>(
+        &'a self,
+        bounds: super::snapshot::Bounds<'a>,
+    ) -> impl DoubleEndedIterator<Item = (&'a Bytes, &'a Option<Bytes>)> {
+        self.rows.range::<[u8], _>(bounds).map(|(key, row)| (key, &row.value))
+    }
+
+    /// All rows in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Bytes, &Option<Bytes>)> {
+        self.rows.iter().map(|(key, row)| (key, &row.value))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Memory that the rows take, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+fn cost(key: &[u8], value: &Option<Bytes>) -> usize {
+    ROW_BYTES + key.len() + value.as_ref().map_or(0, Bytes::len)
+}

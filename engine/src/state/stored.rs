@@ -1,0 +1,167 @@
+//! The stored rows: reading them at one moment, and bringing them up to date in a checkpoint.
+
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering as Memory};
+
+use anabranch_model::{Error, Result};
+use bytes::Bytes;
+use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableError};
+
+use super::{Fault, ROWS, State, guarded, seal, store_error, unseal};
+use crate::rows::snapshot::Bounds;
+use crate::rows::{Order, Overlay, Space};
+
+/// Dead rows that one checkpoint removes at most; the rest goes with the following ones.
+const SWEPT_ROWS_MAX: usize = 20_000;
+
+/// The table `rows` as one checkpoint left it.
+#[derive(Clone)]
+pub struct Stored {
+    table: Arc<ReadOnlyTable<&'static [u8], &'static [u8]>>,
+    /// Which opening of the file it belongs to. Another one knows nothing of this reader and may use its pages again.
+    opening: u64,
+    openings: Arc<AtomicU64>,
+}
+
+impl State {
+    /// The stored rows as they are now.
+    pub fn view(&self) -> Result<Stored> {
+        self.with(|database| {
+            let opening = self.openings.load(Memory::Acquire);
+            let table = Arc::new(database.begin_read()?.open_table(ROWS)?);
+            Ok(Stored { table, opening, openings: self.openings.clone() })
+        })
+    }
+}
+
+/// Makes the table in a file of a version that had none.
+pub(super) fn ensure(database: &Database) -> std::result::Result<(), Fault> {
+    if !matches!(database.begin_read()?.open_table(ROWS), Err(TableError::TableDoesNotExist(_))) {
+        return Ok(());
+    }
+    let write = database.begin_write()?;
+    write.open_table(ROWS)?;
+    Ok(write.commit()?)
+}
+
+impl Stored {
+    /// Whether the file is still open as it was.
+    pub fn is_current(&self) -> bool {
+        self.opening == self.openings.load(Memory::Acquire)
+    }
+
+    /// Whether there is any row.
+    pub fn any(&self) -> Result<bool> {
+        self.read(|| Ok(!self.table.is_empty()?))
+    }
+
+    /// One row.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.read(|| {
+            let Some(sealed) = self.table.get(key)? else { return Ok(None) };
+            Ok(Some(Bytes::copy_from_slice(unseal(ROWS, key, sealed.value())?)))
+        })
+    }
+
+    /// Shows rows in order until `visit` breaks, with those in `memory` above them.
+    pub fn range<'m>(
+        &self,
+        bounds: Bounds<'_>,
+        order: Order,
+        memory: &mut dyn Iterator<Item = (&'m Bytes, &'m Option<Bytes>)>,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let mut refused = None;
+        let mut show = |key: &[u8], value: &[u8]| match visit(key, value) {
+            Ok(flow) => flow,
+            Err(error) => {
+                refused = Some(error);
+                ControlFlow::Break(())
+            }
+        };
+        self.read(|| {
+            let mut stored = self.table.range::<&[u8]>(bounds)?;
+            let mut below = || match order {
+                Order::Forward => stored.next().transpose(),
+                Order::Backward => stored.next_back().transpose(),
+            };
+            let (mut lower, mut upper) = (below()?, memory.next());
+            loop {
+                let first = match (&upper, &lower) {
+                    (None, None) => return Ok(()),
+                    (Some(_), None) => Ordering::Less,
+                    (None, Some(_)) => Ordering::Greater,
+                    (Some((upper, _)), Some((lower, _))) => order.compare(upper, lower.value()),
+                };
+                let flow = match (first, upper, &lower) {
+                    (Ordering::Less | Ordering::Equal, Some((key, Some(value))), _) => show(key, value),
+                    (Ordering::Greater, _, Some((key, sealed))) => {
+                        show(key.value(), unseal(ROWS, key.value(), sealed.value())?)
+                    }
+                    // A row that is gone.
+                    _ => ControlFlow::Continue(()),
+                };
+                if flow.is_break() {
+                    return Ok(());
+                }
+                if first != Ordering::Greater {
+                    upper = memory.next();
+                }
+                if first != Ordering::Less {
+                    lower = below()?;
+                }
+            }
+        })?;
+        refused.map_or(Ok(()), Err)
+    }
+
+    fn read<T>(&self, action: impl FnOnce() -> std::result::Result<T, Fault>) -> Result<T> {
+        let outcome = guarded(action).map_err(store_error);
+        // Whatever was read may belong to somebody else by now.
+        if self.is_current() {
+            return outcome;
+        }
+        Err(Error::Unavailable("the state was opened again meanwhile: try again".into()))
+    }
+}
+
+/// Stores rows, and removes dead ones. Returns whether some of these are left.
+pub(super) fn apply(
+    table: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
+    rows: &Overlay,
+) -> std::result::Result<bool, Fault> {
+    for (key, value) in rows.iter() {
+        match value {
+            Some(value) => table.insert(&key[..], &seal(key, value.to_vec())[..])?,
+            None => table.remove(&key[..])?,
+        };
+    }
+    sweep(table)
+}
+
+fn sweep(table: &mut redb::Table<'_, &'static [u8], &'static [u8]>) -> std::result::Result<bool, Fault> {
+    let mut left = SWEPT_ROWS_MAX;
+    loop {
+        let dead = table.range(&[Space::Dead as u8][..]..&[Space::Dead as u8 + 1][..])?.next();
+        let Some(dead) = dead.transpose()?.map(|(key, _)| key.value().to_vec()) else { return Ok(false) };
+        let prefix = &dead[1..];
+        let mut doomed = Vec::new();
+        for row in table.range(prefix..)?.take(left) {
+            let (key, _) = row?;
+            if !key.value().starts_with(prefix) {
+                break;
+            }
+            doomed.push(key.value().to_vec());
+        }
+        for key in &doomed {
+            table.remove(&key[..])?;
+        }
+        left -= doomed.len();
+        if left == 0 {
+            return Ok(true);
+        }
+        table.remove(&dead[..])?;
+    }
+}
