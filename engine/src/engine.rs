@@ -206,10 +206,24 @@ impl Inner {
             match self.committer.commit() {
                 Some(answered) => {
                     let took = clock.elapsed().saturating_sub(start);
-                    sequencer.wait_half(answered, (took / 2).min(LINGER_MAX));
+                    self.linger(answered, (took / 2).min(LINGER_MAX));
                 }
                 None => sequencer.wait_arrival(IDLE_WAIT),
             }
+        }
+    }
+
+    /// Waits until half of the callers are here: those that were answered just now often come back at once. One half
+    /// then works while the disk does the other half's write, instead of all waiting for all.
+    ///
+    /// It yields instead of sleeping. To wake a thread takes a good part of the time that a sync does, and whoever is
+    /// woken on an idle processor waits for that processor too.
+    fn linger(&self, answered: usize, at_most: Duration) {
+        let (clock, sequencer) = (&self.core.clock, &self.core.sequencer);
+        let half = (answered + sequencer.callers()).div_ceil(2);
+        let until = clock.elapsed() + at_most;
+        while sequencer.callers() < half && clock.elapsed() < until {
+            std::thread::yield_now();
         }
     }
 

@@ -120,6 +120,22 @@ impl DiskFile for SystemFile {
         Ok(())
     }
 
+    #[cfg(target_os = "linux")]
+    fn write_durably_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> io::Result<()> {
+        use rustix::io::{Errno, ReadWriteFlags, pwritev2};
+        if parts.len() <= PARTS_MAX {
+            let bytes: usize = parts.iter().map(|part| part.len()).sum();
+            match pwritev2(&self.0, parts, offset, ReadWriteFlags::DSYNC) {
+                Ok(written) if written == bytes => return Ok(()),
+                // Cut short, or not understood: the two steps do it.
+                Ok(_) | Err(Errno::INTR | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.write_all_at(offset, parts)?;
+        self.sync()
+    }
+
     fn allocate(&self, length: u64) -> io::Result<()> {
         let present = self.len()?;
         if length <= present {

@@ -106,8 +106,7 @@ impl<E, P: Publish<E>> Committer<E, P> {
     fn write(&self, start: u64, frames: &[Durable<E>]) -> std::io::Result<u64> {
         let segment = self.segments.holding(start).expect("a segment stays while the journal writes to it");
         let parts: Vec<IoSlice<'_>> = frames.iter().map(|frame| IoSlice::new(&frame.bytes)).collect();
-        segment.file.write_all_at(self.segments.offset(start), &parts)?;
-        segment.file.sync()?;
+        segment.file.write_durably_at(self.segments.offset(start), &parts)?;
         let last = frames.last().expect("a group is never empty");
         metrics::counter!("anabranch_journal_syncs_total").increment(1);
         metrics::counter!("anabranch_journal_written_bytes_total")

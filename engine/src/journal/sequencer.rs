@@ -8,6 +8,7 @@
 //! other way round.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch_model::Error;
@@ -66,8 +67,6 @@ struct Inner<E> {
     queue: VecDeque<Pending<E>>,
     /// Calls whose frames are in the queue.
     callers: usize,
-    /// How many of them wake the committer.
-    wake_at: usize,
     stopped: Option<String>,
     draining: bool,
 }
@@ -77,6 +76,8 @@ pub struct Sequencer<E> {
     segment_bytes: u64,
     inner: Mutex<Inner<E>>,
     arrived: Condvar,
+    /// What `Inner::callers` was last, for those who only want to look.
+    callers: AtomicUsize,
     /// Told when a segment was prepared, or could not be.
     pub prepared: Notify,
     upkeep_due: Mutex<bool>,
@@ -101,11 +102,11 @@ impl<E> Sequencer<E> {
                 full: false,
                 queue: VecDeque::new(),
                 callers: 0,
-                wake_at: 1,
                 stopped: None,
                 draining: false,
             }),
             arrived: Condvar::new(),
+            callers: AtomicUsize::new(0),
             prepared: Notify::new(),
             upkeep_due: Mutex::new(false),
             upkeep_due_changed: Condvar::new(),
@@ -208,22 +209,9 @@ impl<E> Sequencer<E> {
 
     /// Waits until a call has frames here, the journal stops, or the time is over.
     pub fn wait_arrival(&self, at_most: Duration) {
-        self.wait_callers(self.inner.lock(), 1, at_most);
-    }
-
-    /// Waits until half of the callers are here: those that were answered just now often come back at once. One half
-    /// then works while the disk does the other half's write, instead of all waiting for all.
-    pub fn wait_half(&self, answered: usize, at_most: Duration) {
-        let inner = self.inner.lock();
-        let half = (answered + inner.callers).div_ceil(2);
-        self.wait_callers(inner, half, at_most);
-    }
-
-    fn wait_callers(&self, mut inner: MutexGuard<'_, Inner<E>>, callers: usize, at_most: Duration) {
-        if inner.callers < callers && inner.stopped.is_none() && !inner.draining {
-            inner.wake_at = callers;
+        let mut inner = self.inner.lock();
+        if inner.callers == 0 && inner.stopped.is_none() && !inner.draining {
             self.arrived.wait_for(&mut inner, at_most);
-            inner.wake_at = 1;
         }
     }
 
@@ -244,7 +232,13 @@ impl<E> Sequencer<E> {
             .count();
         let group: Vec<Pending<E>> = inner.queue.drain(..count).collect();
         inner.callers -= group.iter().filter(|pending| pending.done.is_some()).count();
+        self.callers.store(inner.callers, Ordering::Relaxed);
         group
+    }
+
+    /// How many calls wait for their frames. It is a hint: it may be old when it is looked at.
+    pub fn callers(&self) -> usize {
+        self.callers.load(Ordering::Relaxed)
     }
 
     /// How many frames wait.
@@ -314,9 +308,11 @@ impl<E> Turn<'_, E> {
             last.permit = permit;
         }
         self.inner.callers += 1;
-        let wake = self.inner.callers >= self.inner.wake_at;
+        let callers = self.inner.callers;
+        self.sequencer.callers.store(callers, Ordering::Relaxed);
         drop(self.inner);
-        if wake {
+        // The others find a committer that is awake.
+        if callers == 1 {
             self.sequencer.arrived.notify_one();
         }
         receiver

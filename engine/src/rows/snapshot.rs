@@ -13,6 +13,9 @@ use crate::state::Stored;
 /// Between which keys.
 pub type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
+/// Is shown a row, and says whether to go on.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>> + 'a;
+
 /// In which direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {

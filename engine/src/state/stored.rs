@@ -10,7 +10,7 @@ use bytes::Bytes;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableError};
 
 use super::{Fault, ROWS, State, guarded, seal, store_error, unseal};
-use crate::rows::snapshot::Bounds;
+use crate::rows::snapshot::{Bounds, Visit};
 use crate::rows::{Order, Overlay, Space};
 
 /// Dead rows that one checkpoint removes at most; the rest goes with the following ones.
@@ -71,7 +71,7 @@ impl Stored {
         bounds: Bounds<'_>,
         order: Order,
         memory: &mut dyn Iterator<Item = (&'m Bytes, &'m Option<Bytes>)>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>,
+        visit: &mut Visit<'_>,
     ) -> Result<()> {
         let mut refused = None;
         let mut show = |key: &[u8], value: &[u8]| match visit(key, value) {

@@ -1,12 +1,14 @@
 //! Appending: records are checked, routed by their hash key and put into one frame a shard; the frames get their place
 //! in the journal, and the call returns when they are durable and visible.
 //!
-//! There is one write path: a single record is a batch of one.
+//! There is one write path: a single record is a batch of one. What is kept of each record lies in place as long as there is
+//! only one, because most appends have one, and the allocator would be a good part of their cost.
 
 use std::sync::Arc;
 
 use anabranch_model::stream::check_append;
-use anabranch_model::{Appended, Error, NewRecord, Result, StreamName};
+use anabranch_model::{Appended, Error, HashKey, NewRecord, Result, StreamName};
+use smallvec::SmallVec;
 
 use super::catalogue::{Accepted, Effect, Stream};
 use super::records::{draft, number, sequence, stored_bytes};
@@ -36,12 +38,15 @@ impl Core {
     }
 }
 
+/// Of each record of a call; most calls have one.
+type Each<T> = SmallVec<[T; 1]>;
+
 /// The records of one call on their way.
 struct Batch<'a> {
     records: &'a [NewRecord],
     /// `None` while a record is on its way.
-    results: Vec<Option<std::result::Result<Appended, Error>>>,
-    hash_keys: Vec<anabranch_model::HashKey>,
+    results: Each<Option<std::result::Result<Appended, Error>>>,
+    hash_keys: Each<HashKey>,
     admitted: usize,
     bytes: usize,
 }
@@ -50,12 +55,12 @@ struct Batch<'a> {
 struct Share {
     shard: Arc<Shard>,
     draft: Draft,
-    indexes: Vec<usize>,
+    indexes: Each<usize>,
 }
 
 impl<'a> Batch<'a> {
     fn new(core: &Core, records: &'a [NewRecord]) -> Batch<'a> {
-        let results: Vec<_> = records.iter().map(|record| check(core, record).err().map(Err)).collect();
+        let results: Each<_> = records.iter().map(|record| check(core, record).err().map(Err)).collect();
         let admitted = results.iter().filter(|result| result.is_none()).count();
         Batch {
             hash_keys: records.iter().map(NewRecord::hash_key).collect(),
@@ -124,9 +129,9 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn shares(&self, core: &Core, routes: &[Arc<Shard>]) -> Vec<Share> {
+    fn shares(&self, core: &Core, routes: &[Arc<Shard>]) -> Each<Share> {
         let frame_bytes_max = core.sequencer.frame_bytes_max() as usize;
-        let mut routed: Vec<(usize, usize)> =
+        let mut routed: Each<(usize, usize)> =
             self.waiting().map(|index| (Accepted::route(routes, self.hash_keys[index]), index)).collect();
         // Stable in the order of the call: that is the order within a shard.
         routed.sort_by_key(|(route, _)| *route);
@@ -135,7 +140,7 @@ impl<'a> Batch<'a> {
             .flat_map(|chunk| self.frames(chunk, frame_bytes_max))
             .map(|chunk| {
                 let shard = routes[chunk[0].0].clone();
-                let indexes: Vec<usize> = chunk.iter().map(|(_, index)| *index).collect();
+                let indexes: Each<usize> = chunk.iter().map(|(_, index)| *index).collect();
                 let draft = draft(shard.key, indexes.iter().map(|index| &self.records[*index]));
                 Share { shard, draft, indexes }
             })
@@ -144,8 +149,8 @@ impl<'a> Batch<'a> {
 
     /// Cuts the records of one shard so that each piece fits into a segment. Only tests have segments so small that
     /// there is more than one piece.
-    fn frames<'c>(&self, chunk: &'c [(usize, usize)], frame_bytes_max: usize) -> Vec<&'c [(usize, usize)]> {
-        let (mut pieces, mut start, mut bytes) = (Vec::new(), 0, 0);
+    fn frames<'c>(&self, chunk: &'c [(usize, usize)], frame_bytes_max: usize) -> Each<&'c [(usize, usize)]> {
+        let (mut pieces, mut start, mut bytes) = (Each::new(), 0, 0);
         for (at, (_, index)) in chunk.iter().enumerate() {
             let record = stored_bytes(&self.records[*index]);
             if at > start && frame_bytes(bytes + record) > frame_bytes_max {

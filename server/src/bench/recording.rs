@@ -139,10 +139,16 @@ impl DiskFile for RecordingFile {
         let start = self.recorder.clock.elapsed();
         self.file.write_all_at(offset, parts)?;
         let write = self.recorder.clock.elapsed().saturating_sub(start);
-        self.recorder.writes().push(Write { bytes, write, sync: Duration::ZERO });
-        if self.fresh {
-            self.recorder.fresh_bytes.fetch_add(bytes, Ordering::Relaxed);
-        }
+        self.note(Write { bytes, write, sync: Duration::ZERO });
+        Ok(())
+    }
+
+    fn write_durably_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> io::Result<()> {
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        let start = self.recorder.clock.elapsed();
+        self.file.write_durably_at(offset, parts)?;
+        let sync = self.recorder.clock.elapsed().saturating_sub(start);
+        self.note(Write { bytes, write: Duration::ZERO, sync });
         Ok(())
     }
 
@@ -162,6 +168,15 @@ impl DiskFile for RecordingFile {
             last.sync += sync;
         }
         Ok(())
+    }
+}
+
+impl RecordingFile {
+    fn note(&self, write: Write) {
+        if self.fresh {
+            self.recorder.fresh_bytes.fetch_add(write.bytes, Ordering::Relaxed);
+        }
+        self.recorder.writes().push(write);
     }
 }
 
