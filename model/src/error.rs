@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::name::{ShardId, StreamName};
+use crate::queue::{MessageId, MoveId, QueueName, Receipt};
 use crate::sequence::SequenceNumber;
 
 /// The result of a call to a port.
@@ -48,6 +49,34 @@ pub enum Error {
     #[error("shards `{0}` and `{1}` are not neighbours: one must end where the other begins")]
     NotNeighbours(ShardId, ShardId),
 
+    /// No queue has this name.
+    #[error("queue `{0}` does not exist")]
+    QueueNotFound(QueueName),
+
+    /// A queue with this name exists.
+    #[error("queue `{0}` exists already")]
+    QueueExists(QueueName),
+
+    /// The queue never gave this receipt: it is of another queue, of an earlier one of the same name, or no receipt.
+    #[error("queue `{0}` did not give the receipt `{1}`: use the one that came with the message")]
+    ReceiptInvalid(QueueName, Receipt),
+
+    /// The receipt was good once: the message is visible again, or someone else has received it since.
+    #[error("the receipt of message `{0}` has expired: the message was visible again before it was used")]
+    ReceiptExpired(MessageId),
+
+    /// The message is visible or gone, so there is nothing to hide for longer.
+    #[error("message `{0}` is not in flight: it is visible again, or it was deleted")]
+    NotInFlight(MessageId),
+
+    /// No move that runs has this identifier.
+    #[error("move `{0}` does not run: it has ended, or there never was one")]
+    MoveNotRunning(MoveId),
+
+    /// The queue is the source of a move that has not ended.
+    #[error("messages of queue `{0}` are being moved already: wait for the end, or cancel it")]
+    MoveRunning(QueueName),
+
     /// A limit of the store is reached; something must be removed first.
     #[error("{0}")]
     LimitExceeded(String),
@@ -61,6 +90,17 @@ pub enum Error {
         limit: &'static str,
         /// When the same call fits again.
         retry_after: Duration,
+    },
+
+    /// As many messages of the queue as can be are received and not deleted.
+    #[error(
+        "queue `{queue}` has {limit} messages in flight: delete some, or wait until they are visible again"
+    )]
+    InFlightLimit {
+        /// Whose messages they are.
+        queue: QueueName,
+        /// How many can be in flight.
+        limit: usize,
     },
 
     /// The memory budget is taken by other calls.
@@ -108,10 +148,19 @@ impl Error {
             | Error::ShardNotFound(..)
             | Error::ShardClosed(_)
             | Error::NotNeighbours(..)
+            | Error::QueueNotFound(_)
+            | Error::QueueExists(_)
+            | Error::ReceiptInvalid(..)
+            | Error::ReceiptExpired(_)
+            | Error::NotInFlight(_)
+            | Error::MoveNotRunning(_)
+            | Error::MoveRunning(_)
             | Error::LimitExceeded(_) => NextMove::FixCall,
-            Error::Throttled { .. } | Error::Busy { .. } | Error::DiskFull | Error::Unavailable(_) => {
-                NextMove::Retry
-            }
+            Error::Throttled { .. }
+            | Error::InFlightLimit { .. }
+            | Error::Busy { .. }
+            | Error::DiskFull
+            | Error::Unavailable(_) => NextMove::Retry,
             Error::Stopped(_) => NextMove::Reopen,
             Error::Damaged { .. } | Error::Corrupt(_) => NextMove::Report,
         }

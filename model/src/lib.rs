@@ -5,6 +5,7 @@
 //!
 //! Read in this order: a record and where it goes ([`record`], [`hash_key`], [`sequence`]), the shards of a
 //! stream ([`shard`], [`graph`]), where reading starts ([`position`]), and then what a store must do ([`stream`]).
+//! Queues stand beside streams, in a folder of their own ([`queue`]).
 
 pub mod limits;
 
@@ -20,6 +21,8 @@ pub mod shard;
 pub mod error;
 pub mod stream;
 
+pub mod queue;
+
 pub mod clock;
 pub mod disk;
 
@@ -33,6 +36,7 @@ pub use graph::ShardGraph;
 pub use hash_key::{HashKey, HashRange};
 pub use name::{ShardId, StreamName};
 pub use position::Position;
+pub use queue::{Message, MessageId, NewMessage, QueueName, QueueOptions, QueueStore, Receipt};
 pub use record::{NewRecord, Record};
 pub use sequence::SequenceNumber;
 pub use shard::Shard;

@@ -41,3 +41,53 @@ pub const SHARD_WRITE_RECORDS_PER_SECOND: u64 = 1_000;
 pub const SHARD_READ_BYTES_PER_SECOND: u64 = 2 << 20;
 /// Reads that one shard answers in a second, where the limits of Kinesis are switched on.
 pub const SHARD_READS_PER_SECOND: u64 = 5;
+
+/// Longest name of a queue, in characters, with its ending.
+pub const QUEUE_NAME_CHARS_MAX: usize = 80;
+/// Longest identifier of a message, in characters.
+pub const MESSAGE_ID_CHARS_MAX: usize = 100;
+/// Longest receipt of a message, in characters.
+pub const RECEIPT_CHARS_MAX: usize = 1_024;
+/// Most queues in one store.
+pub const QUEUES_MAX: usize = 10_000;
+
+/// Largest message, attributes included, and most bytes in one send of several.
+pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// The least that the largest message of a queue can be set to.
+pub const MESSAGE_BYTES_MAX_MIN: usize = 1 << 10;
+/// Most attributes of a message.
+pub const MESSAGE_ATTRIBUTES_MAX: usize = 10;
+/// Longest name and longest kind of an attribute, in characters.
+pub const ATTRIBUTE_NAME_CHARS_MAX: usize = 256;
+/// Longest group and longest deduplication id, in characters.
+pub const GROUP_CHARS_MAX: usize = 128;
+/// Most messages or receipts in one call.
+pub const MESSAGE_BATCH_MAX: usize = 10;
+
+/// Longest delay of a message.
+pub const MESSAGE_DELAY_MAX: Duration = Duration::from_secs(900);
+/// How long a received message is hidden unless someone says otherwise.
+pub const VISIBILITY_DEFAULT: Duration = Duration::from_secs(30);
+/// Longest time that a message can be hidden, counted from its receive.
+pub const VISIBILITY_MAX: Duration = Duration::from_secs(12 * 3600);
+/// Longest wait of a receive.
+pub const RECEIVE_WAIT_MAX: Duration = Duration::from_secs(20);
+/// How long messages are kept unless someone says otherwise.
+pub const MESSAGE_RETENTION_DEFAULT: Duration = Duration::from_secs(4 * 24 * 3600);
+/// Shortest retention of messages.
+pub const MESSAGE_RETENTION_MIN: Duration = Duration::from_secs(60);
+/// Longest retention of messages.
+pub const MESSAGE_RETENTION_MAX: Duration = Duration::from_secs(14 * 24 * 3600);
+/// How long a duplicate of a message is recognised, and a receive can be repeated.
+pub const DEDUPLICATION_WINDOW: Duration = Duration::from_secs(5 * 60);
+
+/// Most receives before a message becomes a dead letter.
+pub const RECEIVES_MAX: u32 = 1_000;
+/// Most queues that can be named as allowed sources of dead letters.
+pub const REDRIVE_SOURCES_MAX: usize = 10;
+/// Most messages of a queue that are received and not deleted.
+pub const IN_FLIGHT_MAX: usize = 120_000;
+/// Most messages that a move of dead letters can be told to move in a second.
+pub const MOVE_MESSAGES_PER_SECOND_MAX: u32 = 500;
+/// Most moves of one queue that are remembered.
+pub const MOVES_REMEMBERED_MAX: usize = 10;

@@ -152,6 +152,14 @@ fn hint(error: &Error) -> &'static str {
         Error::NotNeighbours(..) => {
             "`anabranch stream describe NAME` shows the shards in the order of their ranges"
         }
+        Error::QueueNotFound(_) => "make the queue first",
+        Error::QueueExists(_) => "choose another name, or remove the queue first",
+        Error::ReceiptInvalid(..) | Error::ReceiptExpired(_) | Error::NotInFlight(_) => {
+            "receive the message again and use the receipt that comes with it"
+        }
+        Error::MoveNotRunning(_) => "look at the moves of the queue",
+        Error::MoveRunning(_) => "wait until the move has ended, or cancel it",
+        Error::InFlightLimit { .. } => "delete messages that were dealt with, then try again",
         Error::LimitExceeded(_) => "remove something first",
         Error::Throttled { .. } => "wait, split the shard, or switch `shard_limits` off in the configuration",
         Error::Busy { .. } => "try again, or raise `memory` in the configuration of `anabranch up`",

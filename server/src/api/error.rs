@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anabranch_model::queue::{MessageId, MoveId, QueueName, Receipt};
 use anabranch_model::{Error, SequenceNumber, ShardId, StreamName};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,22 @@ pub enum ErrorBody {
     ShardClosed { shard: Text<ShardId> },
     /// [`Error::NotNeighbours`].
     NotNeighbours { shard: Text<ShardId>, neighbour: Text<ShardId> },
+    /// [`Error::QueueNotFound`].
+    QueueNotFound { queue: Text<QueueName> },
+    /// [`Error::QueueExists`].
+    QueueExists { queue: Text<QueueName> },
+    /// [`Error::ReceiptInvalid`].
+    ReceiptInvalid { queue: Text<QueueName>, receipt: Text<Receipt> },
+    /// [`Error::ReceiptExpired`].
+    ReceiptExpired { message: Text<MessageId> },
+    /// [`Error::NotInFlight`].
+    NotInFlight { message: Text<MessageId> },
+    /// [`Error::MoveNotRunning`].
+    MoveNotRunning { id: Text<MoveId> },
+    /// [`Error::MoveRunning`].
+    MoveRunning { queue: Text<QueueName> },
+    /// [`Error::InFlightLimit`].
+    InFlightLimit { queue: Text<QueueName>, limit: usize },
     /// [`Error::LimitExceeded`].
     LimitExceeded { message: String },
     /// [`Error::Throttled`].
@@ -63,6 +80,16 @@ impl From<Error> for ErrorBody {
             Error::NotNeighbours(shard, neighbour) => {
                 ErrorBody::NotNeighbours { shard: Text(shard), neighbour: Text(neighbour) }
             }
+            Error::QueueNotFound(queue) => ErrorBody::QueueNotFound { queue: Text(queue) },
+            Error::QueueExists(queue) => ErrorBody::QueueExists { queue: Text(queue) },
+            Error::ReceiptInvalid(queue, receipt) => {
+                ErrorBody::ReceiptInvalid { queue: Text(queue), receipt: Text(receipt) }
+            }
+            Error::ReceiptExpired(message) => ErrorBody::ReceiptExpired { message: Text(message) },
+            Error::NotInFlight(message) => ErrorBody::NotInFlight { message: Text(message) },
+            Error::MoveNotRunning(id) => ErrorBody::MoveNotRunning { id: Text(id) },
+            Error::MoveRunning(queue) => ErrorBody::MoveRunning { queue: Text(queue) },
+            Error::InFlightLimit { queue, limit } => ErrorBody::InFlightLimit { queue: Text(queue), limit },
             Error::LimitExceeded(message) => ErrorBody::LimitExceeded { message },
             Error::Throttled { shard, limit, retry_after } => {
                 ErrorBody::Throttled { shard: Text(shard), limit: limit.to_owned(), retry_after }
@@ -88,6 +115,14 @@ impl From<ErrorBody> for Error {
             ErrorBody::ShardNotFound { stream, shard } => Error::ShardNotFound(stream.0, shard.0),
             ErrorBody::ShardClosed { shard } => Error::ShardClosed(shard.0),
             ErrorBody::NotNeighbours { shard, neighbour } => Error::NotNeighbours(shard.0, neighbour.0),
+            ErrorBody::QueueNotFound { queue } => Error::QueueNotFound(queue.0),
+            ErrorBody::QueueExists { queue } => Error::QueueExists(queue.0),
+            ErrorBody::ReceiptInvalid { queue, receipt } => Error::ReceiptInvalid(queue.0, receipt.0),
+            ErrorBody::ReceiptExpired { message } => Error::ReceiptExpired(message.0),
+            ErrorBody::NotInFlight { message } => Error::NotInFlight(message.0),
+            ErrorBody::MoveNotRunning { id } => Error::MoveNotRunning(id.0),
+            ErrorBody::MoveRunning { queue } => Error::MoveRunning(queue.0),
+            ErrorBody::InFlightLimit { queue, limit } => Error::InFlightLimit { queue: queue.0, limit },
             ErrorBody::LimitExceeded { message } => Error::LimitExceeded(message),
             ErrorBody::Throttled { shard, limit, retry_after } => {
                 let limit = LIMITS_KNOWN.into_iter().find(|known| *known == limit).unwrap_or(LIMIT_UNKNOWN);
@@ -114,6 +149,14 @@ pub fn code(error: &Error) -> &'static str {
         Error::ShardNotFound(..) => "shard_not_found",
         Error::ShardClosed(_) => "shard_closed",
         Error::NotNeighbours(..) => "not_neighbours",
+        Error::QueueNotFound(_) => "queue_not_found",
+        Error::QueueExists(_) => "queue_exists",
+        Error::ReceiptInvalid(..) => "receipt_invalid",
+        Error::ReceiptExpired(_) => "receipt_expired",
+        Error::NotInFlight(_) => "not_in_flight",
+        Error::MoveNotRunning(_) => "move_not_running",
+        Error::MoveRunning(_) => "move_running",
+        Error::InFlightLimit { .. } => "in_flight_limit",
         Error::LimitExceeded(_) => "limit_exceeded",
         Error::Throttled { .. } => "throttled",
         Error::Busy { .. } => "busy",
@@ -128,10 +171,21 @@ pub fn code(error: &Error) -> &'static str {
 /// The HTTP status that says the same to proxies and people.
 pub(super) fn status(error: &Error) -> StatusCode {
     match error {
-        Error::Invalid(_) | Error::NotNeighbours(..) | Error::LimitExceeded(_) => StatusCode::BAD_REQUEST,
-        Error::StreamNotFound(_) | Error::ShardNotFound(..) => StatusCode::NOT_FOUND,
-        Error::StreamExists(_) | Error::ShardClosed(_) => StatusCode::CONFLICT,
-        Error::Throttled { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Error::Invalid(_)
+        | Error::NotNeighbours(..)
+        | Error::ReceiptInvalid(..)
+        | Error::LimitExceeded(_) => StatusCode::BAD_REQUEST,
+        Error::StreamNotFound(_)
+        | Error::ShardNotFound(..)
+        | Error::QueueNotFound(_)
+        | Error::MoveNotRunning(_) => StatusCode::NOT_FOUND,
+        Error::StreamExists(_)
+        | Error::ShardClosed(_)
+        | Error::QueueExists(_)
+        | Error::ReceiptExpired(_)
+        | Error::NotInFlight(_)
+        | Error::MoveRunning(_) => StatusCode::CONFLICT,
+        Error::Throttled { .. } | Error::InFlightLimit { .. } => StatusCode::TOO_MANY_REQUESTS,
         Error::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         Error::Busy { .. } | Error::Unavailable(_) | Error::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
         Error::Damaged { .. } | Error::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -147,6 +201,8 @@ mod tests {
     fn every_error() -> Vec<Error> {
         let stream = || StreamName::new("clicks").unwrap();
         let number = SequenceNumber::from_u128;
+        let queue = || QueueName::new("orders.fifo").unwrap();
+        let message = || MessageId::new("m-1").unwrap();
         vec![
             Error::Invalid("wrong".into()),
             Error::StreamNotFound(stream()),
@@ -154,6 +210,14 @@ mod tests {
             Error::ShardNotFound(stream(), ShardId::numbered(3)),
             Error::ShardClosed(ShardId::numbered(3)),
             Error::NotNeighbours(ShardId::numbered(1), ShardId::numbered(3)),
+            Error::QueueNotFound(queue()),
+            Error::QueueExists(queue()),
+            Error::ReceiptInvalid(queue(), Receipt::new("1.2.m-1").unwrap()),
+            Error::ReceiptExpired(message()),
+            Error::NotInFlight(message()),
+            Error::MoveNotRunning(MoveId::new("7").unwrap()),
+            Error::MoveRunning(queue()),
+            Error::InFlightLimit { queue: queue(), limit: 120_000 },
             Error::LimitExceeded("too many".into()),
             Error::Throttled {
                 shard: ShardId::numbered(2),

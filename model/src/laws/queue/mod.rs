@@ -1,0 +1,172 @@
+//! The laws of [`QueueStore`](crate::QueueStore) as tests, one function a law, for every implementation to run.
+//!
+//! An implementation names a future that makes a [`QueueFixture`], and gets one test a law:
+//!
+//! ```ignore
+//! async fn fixture() -> QueueFixture {
+//!     QueueFixture::new(Arc::new(MyStore::open().await))
+//! }
+//!
+//! anabranch_model::queue_laws!(fixture());
+//! ```
+//!
+//! All that is said of the laws of streams holds here too: see [`laws`](crate::laws).
+
+mod fixture;
+mod trial;
+
+mod concurrency;
+mod crash;
+mod dead_letters;
+mod fifo;
+mod queues;
+mod receipts;
+mod receiving;
+mod time;
+mod waiting;
+mod walk;
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+
+pub use fixture::QueueFixture;
+use trial::Trial;
+
+/// Something that every store of queues does.
+#[derive(Clone, Copy)]
+pub struct QueueLaw {
+    /// The law in words, with underscores.
+    pub name: &'static str,
+    check: fn(Trial) -> BoxFuture<'static, ()>,
+}
+
+impl QueueLaw {
+    /// Puts a store to the test. The future panics if the law does not hold, and says what was seen.
+    pub fn check(&self, fixture: QueueFixture) -> BoxFuture<'static, ()> {
+        (self.check)(Trial::new(self.name, fixture))
+    }
+
+    /// The law with this name.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn named(name: &str) -> &'static QueueLaw {
+        let found = all().iter().find(|law| law.name == name);
+        found.unwrap_or_else(|| panic!("there is no law `{name}`"))
+    }
+}
+
+impl fmt::Debug for QueueLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Makes the table of laws and the macro that turns it into tests from one list, so that no law can be forgotten.
+/// The dollar sign comes in as an argument because a macro that writes a macro cannot spell it.
+macro_rules! laws {
+    ($dollar:tt $($module:ident: $($law:ident),+;)+) => {
+        /// Every law.
+        pub fn all() -> &'static [QueueLaw] {
+            &[$($(QueueLaw { name: stringify!($law), check: |trial| Box::pin($module::$law(trial)) }),+),+]
+        }
+
+        /// Makes one `#[tokio::test]` a law. The argument is an expression for a future that makes a
+        /// [`QueueFixture`](crate::laws::queue::QueueFixture); it is evaluated once a test.
+        #[macro_export]
+        macro_rules! queue_laws {
+            ($dollar fixture:expr) => {
+                $($(
+                    #[::tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                    async fn $law() {
+                        let fixture: $crate::laws::queue::QueueFixture = $dollar fixture.await;
+                        // Real tasks, so that calls of different receivers overlap wherever they can.
+                        let fixture = fixture.with_spawn(|task| {
+                            let task = ::tokio::spawn(task);
+                            ::std::boxed::Box::pin(async move {
+                                if let Err(error) = task.await {
+                                    ::std::panic::resume_unwind(error.into_panic());
+                                }
+                            })
+                        });
+                        let check = $crate::laws::queue::QueueLaw::named(stringify!($law)).check(fixture);
+                        let limit = ::std::time::Duration::from_secs(60);
+                        if ::tokio::time::timeout(limit, check).await.is_err() {
+                            panic!("law `{}`: undecided after {limit:?}", stringify!($law));
+                        }
+                    }
+                )+)+
+            };
+        }
+    };
+}
+
+laws! { $
+    receiving:
+        messages_come_back_as_they_were,
+        a_received_message_is_hidden,
+        receives_are_counted,
+        deleted_messages_never_come_back,
+        a_receive_keeps_its_limit,
+        results_stand_in_the_order_of_messages,
+        the_largest_message_is_sent,
+        purging_leaves_nothing,
+        messages_in_flight_are_limited;
+    time:
+        visibility_is_chosen_at_the_receive,
+        visibility_can_be_changed,
+        hiding_has_an_end,
+        delayed_messages_wait,
+        retention_removes_what_is_old,
+        changed_options_hold;
+    receipts:
+        late_receipts_delete_in_standard_queues,
+        an_old_receipt_does_not_disturb_the_new_one,
+        late_receipts_are_refused_in_fifo_queues,
+        foreign_receipts_are_refused,
+        only_messages_in_flight_can_be_hidden;
+    waiting:
+        a_receive_waits_for_a_message,
+        a_receive_gives_up_when_its_wait_is_over,
+        a_waiting_receive_sees_what_becomes_visible,
+        deleting_the_queue_ends_the_waiting;
+    fifo:
+        groups_keep_their_order,
+        a_message_in_flight_holds_up_its_group,
+        groups_do_not_hold_each_other_up,
+        duplicates_are_not_received,
+        equal_bodies_are_duplicates,
+        duplicates_are_recognised_for_a_while,
+        duplicates_are_looked_for_in_their_scope,
+        a_receive_can_be_repeated;
+    dead_letters:
+        messages_received_too_often_are_moved,
+        dead_letters_keep_their_age,
+        fifo_dead_letters_make_way,
+        messages_stay_without_a_dead_letter_queue,
+        dead_letters_go_back_to_their_sources,
+        dead_letters_go_where_they_are_told,
+        a_move_keeps_its_rate_and_can_be_cancelled,
+        bad_moves_are_refused;
+    queues:
+        queues_are_described,
+        queues_are_listed_by_name,
+        a_deleted_queue_is_gone,
+        a_bad_message_fails_alone,
+        bad_batches_are_refused,
+        bad_queues_are_refused,
+        unknown_queues_are_refused;
+    concurrency:
+        receivers_share_without_doubles,
+        receivers_keep_the_order_of_groups;
+    walk:
+        a_standard_queue_does_what_the_model_does,
+        a_fifo_queue_does_what_the_model_does;
+    crash:
+        sends_and_deletes_survive_a_crash,
+        messages_in_flight_survive_a_crash,
+        order_and_duplicates_survive_a_crash,
+        queues_survive_a_crash;
+}

@@ -1,0 +1,8 @@
+//! Stores that are simple enough to be right: everything in memory behind one lock. They show that the laws can be
+//! kept, and tests of other crates may use them where a real store would be too much.
+
+mod moving;
+mod queue;
+mod queues;
+
+pub use queues::{SimpleQueues, SimpleQueuesState};

@@ -1,0 +1,121 @@
+//! The laws of queues can be broken: for each of them there is a store with one fault that it notices.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anabranch_model::laws::queue::{self, QueueLaw};
+use broken_queues::{BrokenQueues, Fault};
+
+mod broken_queues;
+
+/// Which laws notice a fault. Others may notice it as well.
+#[rustfmt::skip]
+const NOTICED: &[(Fault, &[&str])] = &[
+    (Fault::CutsBodies, &["messages_come_back_as_they_were", "the_largest_message_is_sent"]),
+    (Fault::DoesNotHide, &[
+        "a_received_message_is_hidden",
+        "a_message_in_flight_holds_up_its_group",
+        "groups_do_not_hold_each_other_up",
+        "receivers_share_without_doubles",
+        "receivers_keep_the_order_of_groups",
+        "a_standard_queue_does_what_the_model_does",
+        "a_fifo_queue_does_what_the_model_does",
+    ]),
+    (Fault::IgnoresVisibility, &["visibility_is_chosen_at_the_receive"]),
+    (Fault::IgnoresChanges, &["visibility_can_be_changed", "only_messages_in_flight_can_be_hidden"]),
+    (Fault::IgnoresLimits, &["a_receive_keeps_its_limit"]),
+    (Fault::GivesOnce, &["receives_are_counted", "messages_stay_without_a_dead_letter_queue"]),
+    (Fault::DeletesNothing, &[
+        "deleted_messages_never_come_back",
+        "late_receipts_delete_in_standard_queues",
+        "groups_keep_their_order",
+    ]),
+    (Fault::DeletesOnce, &["an_old_receipt_does_not_disturb_the_new_one"]),
+    (Fault::PurgesNothing, &["purging_leaves_nothing"]),
+    (Fault::ReversesResults, &["results_stand_in_the_order_of_messages"]),
+    (Fault::IgnoresDelays, &["delayed_messages_wait"]),
+    (Fault::KeepsForever, &[
+        "retention_removes_what_is_old",
+        "changed_options_hold",
+        "dead_letters_keep_their_age",
+    ]),
+    (Fault::NeverWaits, &[
+        "a_receive_waits_for_a_message",
+        "a_receive_gives_up_when_its_wait_is_over",
+        "a_waiting_receive_sees_what_becomes_visible",
+    ]),
+    (Fault::ForgetsDuplicates, &[
+        "duplicates_are_not_received",
+        "equal_bodies_are_duplicates",
+        "duplicates_are_recognised_for_a_while",
+        "duplicates_are_looked_for_in_their_scope",
+    ]),
+    (Fault::IgnoresAttempts, &["a_receive_can_be_repeated"]),
+    (Fault::NeverBuries, &["messages_received_too_often_are_moved", "fifo_dead_letters_make_way"]),
+    (Fault::MovesNothing, &["dead_letters_go_back_to_their_sources", "dead_letters_go_where_they_are_told"]),
+    (Fault::IgnoresRates, &["a_move_keeps_its_rate_and_can_be_cancelled"]),
+    (Fault::MiscountsHidden, &["queues_are_described"]),
+    (Fault::ListsBackwards, &["queues_are_listed_by_name"]),
+    (Fault::KeepsQueues, &["a_deleted_queue_is_gone"]),
+    (Fault::SwallowsErrors, &[
+        "messages_in_flight_are_limited",
+        "hiding_has_an_end",
+        "late_receipts_are_refused_in_fifo_queues",
+        "foreign_receipts_are_refused",
+        "deleting_the_queue_ends_the_waiting",
+        "bad_moves_are_refused",
+        "a_bad_message_fails_alone",
+        "bad_batches_are_refused",
+        "bad_queues_are_refused",
+        "unknown_queues_are_refused",
+    ]),
+    (Fault::LosesLastChange, &[
+        "sends_and_deletes_survive_a_crash",
+        "messages_in_flight_survive_a_crash",
+        "order_and_duplicates_survive_a_crash",
+        "queues_survive_a_crash",
+    ]),
+];
+
+/// What a law says about a store with this fault.
+async fn verdict(law: &'static QueueLaw, fault: Fault) -> Result<(), String> {
+    let task = tokio::spawn(law.check(BrokenQueues::fixture(fault)));
+    let ended = tokio::time::timeout(Duration::from_secs(30), task).await;
+    match ended.unwrap_or_else(|_| panic!("law `{}` is undecided about {fault:?}", law.name)) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            let panic = error.into_panic();
+            Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "no message".to_string()))
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_fault_is_noticed() {
+    let mut missed = Vec::new();
+    for (fault, names) in NOTICED {
+        for name in *names {
+            match verdict(QueueLaw::named(name), *fault).await {
+                Ok(()) => missed.push(format!("law `{name}` does not notice {fault:?}")),
+                Err(message) if message.starts_with(&format!("law `{name}`: ")) => {}
+                Err(message) => missed.push(format!("law `{name}` says this about {fault:?}: {message}")),
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn every_law_notices_a_fault() {
+    let noticing: BTreeSet<_> = NOTICED.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    let laws: BTreeSet<_> = queue::all().iter().map(|law| law.name).collect();
+    assert_eq!(noticing, laws);
+}
+
+/// The wrapper itself keeps the laws: a fault that a law does not look at leaves it in peace.
+#[tokio::test]
+async fn innocent_stores_are_acquitted() {
+    for law in queue::all().iter().filter(|law| law.name != "queues_are_listed_by_name") {
+        assert_eq!(verdict(law, Fault::ListsBackwards).await, Ok(()));
+    }
+}
