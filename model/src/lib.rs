@@ -5,6 +5,7 @@
 //!
 //! Read in this order: a record and where it goes ([`record`], [`hash_key`], [`sequence`]), the shards of a
 //! stream ([`shard`], [`graph`]), where reading starts ([`position`]), and then what a store must do ([`stream`]).
+//! Blobs are a world of their own ([`blob`]).
 
 pub mod limits;
 
@@ -17,6 +18,7 @@ pub mod graph;
 pub mod position;
 pub mod shard;
 
+pub mod blob;
 pub mod error;
 pub mod stream;
 
@@ -26,6 +28,7 @@ pub mod disk;
 #[cfg(feature = "laws")]
 pub mod laws;
 
+pub use blob::{BlobKey, BlobStore, BucketName};
 pub use clock::{Clock, Timestamp};
 pub use disk::{Disk, DiskFile, Open};
 pub use error::{Error, NextMove, Result};
