@@ -55,7 +55,12 @@ const NOTICED: &[(Fault, &[&str])] = &[
     (Fault::ForgetsChecksums, &["checksums_are_remembered", "checksums_of_uploads_are_remembered"]),
     (Fault::TakesDamagedBodies, &["a_damaged_body_leaves_nothing", "a_damaged_part_leaves_nothing"]),
     (Fault::TakesBrokenBodies, &["a_broken_body_leaves_nothing", "a_damaged_part_leaves_nothing"]),
-    (Fault::ShowsHalfPuts, &["a_dropped_put_leaves_nothing", "a_broken_body_leaves_nothing"]),
+    (Fault::ShowsHalfPuts, &[
+        "a_dropped_put_leaves_nothing",
+        "a_broken_body_leaves_nothing",
+        "readers_see_whole_blobs_while_others_write",
+    ]),
+    (Fault::HidesReplacedBlobs, &["listings_hold_while_others_write"]),
     (Fault::KeepsHalfPutsInACrash, &["unacknowledged_blobs_are_absent_or_whole"]),
     (Fault::JoinsFirstPartOnly, &["parts_are_joined_by_number", "the_last_part_number_is_ten_thousand"]),
     (Fault::FirstPartCounts, &["a_replaced_part_counts"]),

@@ -147,7 +147,8 @@ pub trait BlobStore: Send + Sync {
     async fn uploads(&self, bucket: &BucketName, options: UploadListOptions) -> Result<Page<UploadSummary>>;
 
     /// Makes a blob of the chosen parts, in place of the one that has the key; the other parts are forgotten.
-    /// [`check_parts`](super::check_parts) says which choices are refused.
+    /// [`check_parts`](super::check_parts) says which choices are refused. A store may answer a completion that is sent
+    /// again like the first one, as long as nothing changes.
     async fn complete_upload(
         &self,
         upload: &Upload,

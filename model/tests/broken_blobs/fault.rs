@@ -65,6 +65,8 @@ pub enum Fault {
     TakesBrokenBodies,
     /// Shows a blob before its body has ended.
     ShowsHalfPuts,
+    /// Removes a blob a moment before another takes its place.
+    HidesReplacedBlobs,
     /// Finds puts that were under way after a crash, with half of their bodies.
     KeepsHalfPutsInACrash,
     /// Joins the first of the chosen parts only.

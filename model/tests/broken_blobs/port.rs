@@ -61,6 +61,11 @@ impl BlobStore for BrokenBlobs {
         let bucket_there = self.inner.bucket(bucket).await.is_ok();
         if bucket_there && self.has(Fault::ShowsHalfPuts) {
             self.inner.put(bucket, &key, body_of("half"), PutOptions::default()).await?;
+            tokio::task::yield_now().await;
+        }
+        if bucket_there && self.has(Fault::HidesReplacedBlobs) {
+            self.inner.delete(bucket, &key, None).await?;
+            tokio::task::yield_now().await;
         }
         if bucket_there && self.has(Fault::KeepsHalfPutsInACrash) {
             lock(&self.under_way).push((bucket.clone(), key.clone()));
@@ -72,7 +77,6 @@ impl BlobStore for BrokenBlobs {
             options.condition = WriteCondition::None;
             // Everybody else decides meanwhile.
             body = body_of(drain(body).await.0);
-            tokio::task::yield_now().await;
             for _ in 0..20 {
                 tokio::task::yield_now().await;
             }

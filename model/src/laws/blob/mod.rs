@@ -20,6 +20,7 @@ mod bodies;
 mod buckets;
 mod checksums;
 mod completing;
+mod concurrency;
 mod conditions;
 mod copying;
 mod crash;
@@ -175,6 +176,9 @@ laws! { $
         unknown_names_are_refused,
         bad_properties_are_refused,
         bodies_too_large_are_refused;
+    concurrency:
+        readers_see_whole_blobs_while_others_write,
+        listings_hold_while_others_write;
     crash:
         acknowledged_blobs_survive_a_crash,
         unacknowledged_blobs_are_absent_or_whole,

@@ -116,6 +116,14 @@ pub async fn uploads_are_listed_in_pages(trial: Trial) {
     let page = trial.ok("listing uploads", trial.store().uploads(&bucket, options).await);
     let keys: Vec<_> = page.entries.iter().map(|summary| summary.upload.key.as_str()).collect();
     trial.same("keys of uploads behind `b/1`", keys, vec!["b/2", "c", "é"]);
+    // The upload to go on from need not exist: it may have been completed or aborted meanwhile.
+    let listed = trial.uploads_by(&bucket, "", 1_000).await;
+    let gone = listed[3].upload.clone();
+    trial.ok("aborting", trial.store().abort_upload(&gone).await);
+    let after = UploadAfter { key: gone.key, upload: Some(gone.id) };
+    let options = UploadListOptions { after: Some(after), ..UploadListOptions::default() };
+    let page = trial.ok("listing uploads", trial.store().uploads(&bucket, options).await);
+    trial.same("uploads behind one that is gone", page.entries, listed[4..].to_vec());
 }
 
 /// Uploads of one key have parts of their own; the last that is completed is the blob.
