@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::blob::{BlobKey, BucketName, PartNumber, UploadId};
+use crate::limits::PART_BYTES_MIN;
 use crate::name::{ShardId, StreamName};
 use crate::queue::{MessageId, MoveId, QueueName, Receipt};
 use crate::sequence::SequenceNumber;
@@ -76,6 +78,77 @@ pub enum Error {
     /// The queue is the source of a move that has not ended.
     #[error("messages of queue `{0}` are being moved already: wait for the end, or cancel it")]
     MoveRunning(QueueName),
+    /// No bucket has this name.
+    #[error("bucket `{0}` does not exist")]
+    BucketNotFound(BucketName),
+
+    /// A bucket with this name exists.
+    #[error("bucket `{0}` exists already")]
+    BucketExists(BucketName),
+
+    /// The bucket holds blobs.
+    #[error("bucket `{0}` is not empty: delete its blobs first")]
+    BucketNotEmpty(BucketName),
+
+    /// The bucket has no blob with this key.
+    #[error("bucket `{0}` has no blob `{1}`")]
+    BlobNotFound(BucketName, BlobKey),
+
+    /// The blob under this key is not what the caller demanded.
+    #[error("blob `{0}` is not what the condition demands: read it again and decide anew")]
+    PreconditionFailed(BlobKey),
+
+    /// The blob under this key is what the reader has already.
+    #[error("blob `{0}` is what the reader has already")]
+    NotModified(BlobKey),
+
+    /// The range has no byte of the body.
+    #[error("the range lies outside a body of {size} bytes")]
+    RangeInvalid {
+        /// Bytes of the whole body.
+        size: u64,
+    },
+
+    /// The body is not the one that was announced; the algorithm that noticed it is named.
+    #[error("the {0} of the body is not the one that was given: it was damaged on its way, send it again")]
+    ChecksumMismatch(&'static str),
+
+    /// The body is longer or shorter than announced.
+    #[error("the body of {declared} bytes came with {received}: send it again")]
+    BodySizeMismatch {
+        /// Bytes that were announced.
+        declared: u64,
+        /// Bytes that came until it was noticed.
+        received: u64,
+    },
+
+    /// The body is larger than one call may store.
+    #[error("the body is larger than {limit_bytes} bytes: put it in parts")]
+    BodyTooLarge {
+        /// Most bytes.
+        limit_bytes: u64,
+    },
+
+    /// The upload was completed or aborted, or never begun.
+    #[error("upload `{0}` does not exist: it was completed or aborted, or never begun")]
+    UploadNotFound(UploadId),
+
+    /// The upload has no part with this number, or one with another tag.
+    #[error("part {0} does not exist, or has another etag: list the parts")]
+    PartNotFound(PartNumber),
+
+    /// The parts of a completion do not ascend.
+    #[error("part {1} comes behind part {0}: the numbers must ascend")]
+    PartsOutOfOrder(PartNumber, PartNumber),
+
+    /// A part other than the last has too few bytes.
+    #[error("part {part} has {bytes} bytes: only the last one may have less than {PART_BYTES_MIN}")]
+    PartTooSmall {
+        /// Its number.
+        part: PartNumber,
+        /// What it has.
+        bytes: u64,
+    },
 
     /// A limit of the store is reached; something must be removed first.
     #[error("{0}")]
@@ -155,6 +228,20 @@ impl Error {
             | Error::NotInFlight(_)
             | Error::MoveNotRunning(_)
             | Error::MoveRunning(_)
+            | Error::BucketNotFound(_)
+            | Error::BucketExists(_)
+            | Error::BucketNotEmpty(_)
+            | Error::BlobNotFound(..)
+            | Error::PreconditionFailed(_)
+            | Error::NotModified(_)
+            | Error::RangeInvalid { .. }
+            | Error::ChecksumMismatch(_)
+            | Error::BodySizeMismatch { .. }
+            | Error::BodyTooLarge { .. }
+            | Error::UploadNotFound(_)
+            | Error::PartNotFound(_)
+            | Error::PartsOutOfOrder(..)
+            | Error::PartTooSmall { .. }
             | Error::LimitExceeded(_) => NextMove::FixCall,
             Error::Throttled { .. }
             | Error::InFlightLimit { .. }

@@ -5,7 +5,7 @@
 //!
 //! Read in this order: a record and where it goes ([`record`], [`hash_key`], [`sequence`]), the shards of a
 //! stream ([`shard`], [`graph`]), where reading starts ([`position`]), and then what a store must do ([`stream`]).
-//! Queues stand beside streams, in a folder of their own ([`queue`]).
+//! Queues ([`queue`]) and blobs ([`blob`]) stand beside streams, each in a folder of its own.
 
 pub mod limits;
 
@@ -18,6 +18,7 @@ pub mod graph;
 pub mod position;
 pub mod shard;
 
+pub mod blob;
 pub mod error;
 pub mod stream;
 
@@ -29,6 +30,7 @@ pub mod disk;
 #[cfg(feature = "laws")]
 pub mod laws;
 
+pub use blob::{BlobKey, BlobStore, BucketName};
 pub use clock::{Clock, Timestamp};
 pub use disk::{Disk, DiskFile, Open};
 pub use error::{Error, NextMove, Result};

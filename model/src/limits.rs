@@ -91,3 +91,27 @@ pub const IN_FLIGHT_MAX: usize = 120_000;
 pub const MOVE_MESSAGES_PER_SECOND_MAX: u32 = 500;
 /// Most moves of one queue that are remembered.
 pub const MOVES_REMEMBERED_MAX: usize = 10;
+/// Shortest name of a bucket, in characters.
+pub const BUCKET_NAME_CHARS_MIN: usize = 3;
+/// Longest name of a bucket, in characters.
+pub const BUCKET_NAME_CHARS_MAX: usize = 63;
+/// Most buckets in one store.
+pub const BUCKETS_MAX: usize = 10_000;
+/// Longest key of a blob, in bytes of UTF-8.
+pub const BLOB_KEY_BYTES_MAX: usize = 1_024;
+/// Most bytes in the values of a blob's headers.
+pub const BLOB_HEADERS_BYTES_MAX: usize = 8 << 10;
+/// Most bytes in the names and values of a blob's metadata.
+pub const BLOB_METADATA_BYTES_MAX: usize = 2 << 10;
+/// Longest etag, in characters.
+pub const ETAG_CHARS_MAX: usize = 256;
+/// Most bytes in one body: of a blob that is put at once or copied, or of a part.
+pub const BODY_BYTES_MAX: u64 = 5 << 30;
+/// Most keys in one deletion.
+pub const DELETE_KEYS_MAX: usize = 1_000;
+/// Longest identifier of an upload, in characters.
+pub const UPLOAD_ID_CHARS_MAX: usize = 1_024;
+/// Most parts of an upload, and the highest number of one.
+pub const UPLOAD_PARTS_MAX: usize = 10_000;
+/// Fewest bytes in a part, except the last.
+pub const PART_BYTES_MIN: u64 = 5 << 20;

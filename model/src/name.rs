@@ -130,6 +130,6 @@ pub(crate) fn excerpt(text: &str) -> String {
 }
 
 /// A character as it may be shown. Beyond ASCII everything is escaped: direction marks and look-alikes mislead.
-fn escaped(c: char) -> String {
+pub(crate) fn escaped(c: char) -> String {
     if c == ' ' || c.is_ascii_graphic() { c.into() } else { c.escape_default().to_string() }
 }

@@ -141,7 +141,21 @@ impl From<io::Error> for Failure {
 
 fn hint(error: &Error) -> &'static str {
     match error {
-        Error::Invalid(_) => "change the value and try again; nothing was changed",
+        Error::Invalid(_)
+        | Error::BucketNotFound(_)
+        | Error::BucketExists(_)
+        | Error::BucketNotEmpty(_)
+        | Error::BlobNotFound(..)
+        | Error::PreconditionFailed(_)
+        | Error::NotModified(_)
+        | Error::RangeInvalid { .. }
+        | Error::ChecksumMismatch(_)
+        | Error::BodySizeMismatch { .. }
+        | Error::BodyTooLarge { .. }
+        | Error::UploadNotFound(_)
+        | Error::PartNotFound(_)
+        | Error::PartsOutOfOrder(..)
+        | Error::PartTooSmall { .. } => "change the value and try again; nothing was changed",
         Error::StreamNotFound(_) => {
             "`anabranch stream ls` shows the streams, `anabranch stream create NAME` makes one"
         }

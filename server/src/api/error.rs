@@ -90,6 +90,21 @@ impl From<Error> for ErrorBody {
             Error::MoveNotRunning(id) => ErrorBody::MoveNotRunning { id: Text(id) },
             Error::MoveRunning(queue) => ErrorBody::MoveRunning { queue: Text(queue) },
             Error::InFlightLimit { queue, limit } => ErrorBody::InFlightLimit { queue: Text(queue), limit },
+            // No call of this API touches blobs, so their errors need no form of their own here.
+            error @ (Error::BucketNotFound(_)
+            | Error::BucketExists(_)
+            | Error::BucketNotEmpty(_)
+            | Error::BlobNotFound(..)
+            | Error::PreconditionFailed(_)
+            | Error::NotModified(_)
+            | Error::RangeInvalid { .. }
+            | Error::ChecksumMismatch(_)
+            | Error::BodySizeMismatch { .. }
+            | Error::BodyTooLarge { .. }
+            | Error::UploadNotFound(_)
+            | Error::PartNotFound(_)
+            | Error::PartsOutOfOrder(..)
+            | Error::PartTooSmall { .. }) => ErrorBody::Invalid { message: error.to_string() },
             Error::LimitExceeded(message) => ErrorBody::LimitExceeded { message },
             Error::Throttled { shard, limit, retry_after } => {
                 ErrorBody::Throttled { shard: Text(shard), limit: limit.to_owned(), retry_after }
@@ -143,7 +158,21 @@ impl From<ErrorBody> for Error {
 /// The stable code of an error, as programs see it in JSON.
 pub fn code(error: &Error) -> &'static str {
     match error {
-        Error::Invalid(_) => "invalid",
+        Error::Invalid(_)
+        | Error::BucketNotFound(_)
+        | Error::BucketExists(_)
+        | Error::BucketNotEmpty(_)
+        | Error::BlobNotFound(..)
+        | Error::PreconditionFailed(_)
+        | Error::NotModified(_)
+        | Error::RangeInvalid { .. }
+        | Error::ChecksumMismatch(_)
+        | Error::BodySizeMismatch { .. }
+        | Error::BodyTooLarge { .. }
+        | Error::UploadNotFound(_)
+        | Error::PartNotFound(_)
+        | Error::PartsOutOfOrder(..)
+        | Error::PartTooSmall { .. } => "invalid",
         Error::StreamNotFound(_) => "stream_not_found",
         Error::StreamExists(_) => "stream_exists",
         Error::ShardNotFound(..) => "shard_not_found",
@@ -186,6 +215,24 @@ pub(super) fn status(error: &Error) -> StatusCode {
         | Error::NotInFlight(_)
         | Error::MoveRunning(_) => StatusCode::CONFLICT,
         Error::Throttled { .. } | Error::InFlightLimit { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Error::LimitExceeded(_)
+        | Error::BucketNotFound(_)
+        | Error::BucketExists(_)
+        | Error::BucketNotEmpty(_)
+        | Error::BlobNotFound(..)
+        | Error::PreconditionFailed(_)
+        | Error::NotModified(_)
+        | Error::RangeInvalid { .. }
+        | Error::ChecksumMismatch(_)
+        | Error::BodySizeMismatch { .. }
+        | Error::BodyTooLarge { .. }
+        | Error::UploadNotFound(_)
+        | Error::PartNotFound(_)
+        | Error::PartsOutOfOrder(..)
+        | Error::PartTooSmall { .. } => StatusCode::BAD_REQUEST,
+        Error::StreamNotFound(_) | Error::ShardNotFound(..) => StatusCode::NOT_FOUND,
+        Error::StreamExists(_) | Error::ShardClosed(_) => StatusCode::CONFLICT,
+        Error::Throttled { .. } => StatusCode::TOO_MANY_REQUESTS,
         Error::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         Error::Busy { .. } | Error::Unavailable(_) | Error::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
         Error::Damaged { .. } | Error::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,

@@ -1,0 +1,188 @@
+//! The laws of [`BlobStore`](crate::blob::BlobStore) as tests, one function a law, for every implementation to run.
+//!
+//! An implementation names a future that makes a [`BlobFixture`], and gets one test a law:
+//!
+//! ```ignore
+//! async fn fixture() -> BlobFixture {
+//!     BlobFixture::new(Arc::new(MyStore::open().await))
+//! }
+//!
+//! anabranch_model::blob_laws!(fixture());
+//! ```
+//!
+//! What the laws of streams say about runtimes, shared stores and fixtures ([`laws`](crate::laws)) holds here as well.
+
+mod bytes;
+mod fixture;
+mod trial;
+
+mod bodies;
+mod buckets;
+mod checksums;
+mod completing;
+mod concurrency;
+mod conditions;
+mod copying;
+mod crash;
+mod deleting;
+mod keys;
+mod listing;
+mod reading;
+mod refusals;
+mod uploads;
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+
+pub use fixture::BlobFixture;
+use trial::Trial;
+
+/// Something that every store of blobs does.
+#[derive(Clone, Copy)]
+pub struct BlobLaw {
+    /// The law in words, with underscores.
+    pub name: &'static str,
+    check: fn(Trial) -> BoxFuture<'static, ()>,
+}
+
+impl BlobLaw {
+    /// Puts a store to the test. The future panics if the law does not hold, and says what was seen.
+    pub fn check(&self, fixture: BlobFixture) -> BoxFuture<'static, ()> {
+        (self.check)(Trial::new(self.name, fixture))
+    }
+
+    /// The law with this name.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn named(name: &str) -> &'static BlobLaw {
+        let found = all().iter().find(|law| law.name == name);
+        found.unwrap_or_else(|| panic!("there is no law `{name}`"))
+    }
+}
+
+impl fmt::Debug for BlobLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Makes the table of laws and the macro that turns it into tests from one list, so that no law can be forgotten.
+/// The dollar sign comes in as an argument because a macro that writes a macro cannot spell it.
+macro_rules! laws {
+    ($dollar:tt $($module:ident: $($law:ident),+;)+) => {
+        /// Every law.
+        pub fn all() -> &'static [BlobLaw] {
+            &[$($(BlobLaw { name: stringify!($law), check: |trial| Box::pin($module::$law(trial)) }),+),+]
+        }
+
+        /// Makes one `#[tokio::test]` a law. The argument is an expression for a future that makes a
+        /// [`BlobFixture`](crate::laws::blob::BlobFixture); it is evaluated once a test.
+        #[macro_export]
+        macro_rules! blob_laws {
+            ($dollar fixture:expr) => {
+                $($(
+                    #[::tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                    async fn $law() {
+                        let fixture: $crate::laws::blob::BlobFixture = $dollar fixture.await;
+                        // Real tasks, so that calls of different writers overlap wherever they can.
+                        let fixture = fixture.with_spawn(|task| {
+                            let task = ::tokio::spawn(task);
+                            ::std::boxed::Box::pin(async move {
+                                if let Err(error) = task.await {
+                                    ::std::panic::resume_unwind(error.into_panic());
+                                }
+                            })
+                        });
+                        let check = $crate::laws::blob::BlobLaw::named(stringify!($law)).check(fixture);
+                        let limit = ::std::time::Duration::from_secs(60);
+                        if ::tokio::time::timeout(limit, check).await.is_err() {
+                            panic!("law `{}`: undecided after {limit:?}", stringify!($law));
+                        }
+                    }
+                )+)+
+            };
+        }
+    };
+}
+
+laws! { $
+    bodies:
+        bodies_come_back_as_they_were,
+        pieces_of_a_body_do_not_matter,
+        etags_are_md5,
+        properties_come_back_as_they_were,
+        a_second_put_replaces_the_first,
+        a_blob_shows_when_it_was_put;
+    reading:
+        ranges_return_their_bytes,
+        ranges_outside_are_refused,
+        a_reader_keeps_a_replaced_body,
+        a_reader_keeps_a_deleted_body,
+        read_conditions_are_decided;
+    keys:
+        odd_keys_are_keys,
+        a_key_may_begin_another,
+        keys_have_their_limit;
+    listing:
+        keys_are_listed_in_the_order_of_bytes,
+        listings_combine_prefix_delimiter_and_pages,
+        listings_start_behind_any_key,
+        listings_outlive_deleted_keys,
+        entries_show_what_head_shows,
+        a_page_of_keys_has_its_limit;
+    conditions:
+        write_conditions_are_decided,
+        one_of_many_puts_to_an_absent_key_wins,
+        one_of_many_matching_puts_wins,
+        conditional_deletes_are_decided;
+    copying:
+        a_copy_is_a_blob_of_its_own,
+        a_copy_keeps_or_changes_properties,
+        copies_obey_conditions,
+        bad_copies_are_refused;
+    checksums:
+        checksums_are_remembered,
+        a_damaged_body_leaves_nothing,
+        a_broken_body_leaves_nothing,
+        a_dropped_put_leaves_nothing,
+        a_damaged_part_leaves_nothing;
+    uploads:
+        parts_are_joined_by_number,
+        a_replaced_part_counts,
+        parts_are_no_blob,
+        parts_are_listed_in_pages,
+        uploads_are_listed_in_pages,
+        uploads_of_one_key_are_apart,
+        an_aborted_upload_is_gone,
+        the_last_part_number_is_ten_thousand;
+    completing:
+        a_completed_upload_is_a_blob_and_gone,
+        completions_obey_conditions,
+        checksums_of_uploads_are_remembered,
+        bad_completions_are_refused;
+    deleting:
+        a_deleted_blob_is_gone,
+        many_are_deleted_at_once,
+        bad_deletions_are_refused;
+    buckets:
+        buckets_are_listed_by_name,
+        a_bucket_with_blobs_stays,
+        a_deleted_bucket_is_gone,
+        buckets_are_apart;
+    refusals:
+        unknown_names_are_refused,
+        bad_properties_are_refused,
+        bodies_too_large_are_refused;
+    concurrency:
+        readers_see_whole_blobs_while_others_write,
+        listings_hold_while_others_write;
+    crash:
+        acknowledged_blobs_survive_a_crash,
+        unacknowledged_blobs_are_absent_or_whole,
+        deletions_survive_a_crash,
+        uploads_survive_a_crash,
+        buckets_survive_a_crash;
+}

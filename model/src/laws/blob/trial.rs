@@ -1,0 +1,332 @@
+//! One law in front of one store: making buckets, putting, reading whole, and saying what was seen.
+//!
+//! Calls that a law takes for granted panic when they fail; every message begins with the name of the law.
+
+use std::fmt::{Debug, Display};
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+
+use super::bytes::whole;
+use super::fixture::{BlobFixture, Crash, Spawn, Store, Turn};
+use crate::blob::{
+    BlobKey, BlobMeta, Body, BodyOptions, BucketName, CompleteOptions, GetOptions, ListOptions, Part,
+    PartChoice, PartNumber, PutOptions, Upload, UploadAfter, UploadListOptions, UploadOptions, UploadSummary,
+};
+use crate::laws::trial::differing;
+use crate::{Error, NextMove, Result};
+
+/// More steps than any law needs: a loop that reaches it means that the store goes round in circles.
+const STEPS_MAX: usize = 100_000;
+
+pub(super) struct Trial {
+    law: &'static str,
+    store: Mutex<Option<Store>>,
+    prefix: String,
+    buckets: AtomicUsize,
+    advance: Option<Turn>,
+    crash: Option<Crash>,
+    spawn: Spawn,
+    _kept: Vec<Box<dyn std::any::Any + Send + Sync>>,
+}
+
+/// Everything that can be seen of a bucket.
+pub(super) type Snapshot = (Vec<(BlobKey, BlobMeta, Bytes)>, Vec<(UploadSummary, Vec<Part>)>);
+
+impl Trial {
+    pub fn new(law: &'static str, fixture: BlobFixture) -> Self {
+        Trial {
+            law,
+            store: Mutex::new(Some(fixture.store)),
+            prefix: fixture.prefix,
+            buckets: AtomicUsize::new(0),
+            advance: fixture.advance,
+            crash: fixture.crash,
+            spawn: fixture.spawn,
+            _kept: fixture.kept,
+        }
+    }
+}
+
+/// Saying what was seen.
+impl Trial {
+    #[track_caller]
+    pub fn fail(&self, seen: impl Display) -> ! {
+        panic!("law `{}`: {seen}", self.law)
+    }
+
+    #[track_caller]
+    pub fn holds(&self, condition: bool, seen: impl Display) {
+        if !condition {
+            self.fail(seen)
+        }
+    }
+
+    #[track_caller]
+    pub fn same<T: PartialEq + Debug>(&self, what: impl Display, seen: T, expected: T) {
+        if seen != expected {
+            let [seen, expected] = differing(&format!("{seen:?}"), &format!("{expected:?}"));
+            self.fail(format!("{what}:\n  saw      {seen}\n  expected {expected}"))
+        }
+    }
+
+    /// Compares bodies, which are too long to be shown.
+    #[track_caller]
+    pub fn same_bytes(&self, what: impl Display, seen: &[u8], expected: &[u8]) {
+        if seen != expected {
+            let alike = seen.iter().zip(expected).take_while(|(a, b)| a == b).count();
+            let lengths = format!("{} bytes, expected {}", seen.len(), expected.len());
+            self.fail(format!("{what}: saw {lengths}; they differ from byte {alike} on"))
+        }
+    }
+
+    #[track_caller]
+    pub fn ok<T>(&self, what: impl Display, result: Result<T>) -> T {
+        result.unwrap_or_else(|error| self.fail(format!("{what} failed: {error} ({error:?})")))
+    }
+
+    /// Says why the law cannot be put to the test here.
+    pub fn skip(&self, why: &str) {
+        eprintln!("law `{}` was not put to the test: {why}", self.law);
+    }
+
+    /// Asserts that `call` is refused with an error that `fits`, and leaves `bucket` as it was.
+    pub async fn refused<T: Debug>(
+        &self,
+        bucket: &BucketName,
+        what: &str,
+        fits: impl Fn(&Error) -> bool,
+        call: impl Future<Output = Result<T>>,
+    ) {
+        let before = self.snapshot(bucket).await;
+        match call.await {
+            Ok(value) => self.fail(format!("{what} was not refused, but gave {value:?}")),
+            Err(error) => {
+                self.holds(fits(&error), format!("{what} was refused with {error:?}"));
+                self.same(format!("what to do after {what}"), error.next_move(), NextMove::FixCall);
+                self.holds(!error.to_string().is_empty(), format!("{what} was refused without a word"));
+            }
+        }
+        self.same(format!("the bucket after {what}"), self.snapshot(bucket).await, before);
+    }
+}
+
+/// What the fixture can do.
+impl Trial {
+    pub fn store(&self) -> Store {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        store.unwrap_or_else(|| self.fail("the store has crashed and is not open again"))
+    }
+
+    pub fn can_crash(&self) -> bool {
+        self.crash.is_some()
+    }
+
+    /// Ends the store without warning and goes on with what is left of it.
+    pub async fn crash(&self) {
+        let Some(crash) = &self.crash else { self.fail("the fixture cannot crash") };
+        let last_handle = self.store.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(last_handle);
+        let store = crash().await;
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(store);
+    }
+
+    pub fn can_advance(&self) -> bool {
+        self.advance.is_some()
+    }
+
+    pub fn advance(&self, duration: Duration) {
+        if let Some(advance) = &self.advance {
+            advance(duration);
+        }
+    }
+
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
+        (self.spawn)(Box::pin(task))
+    }
+}
+
+/// Buckets and blobs.
+impl Trial {
+    /// A name that no other law uses. Names of laws are too long for buckets, so their places stand for them.
+    pub fn fresh_name(&self) -> BucketName {
+        let law = super::all().iter().position(|law| law.name == self.law).unwrap_or_default();
+        let number = self.buckets.fetch_add(1, Ordering::Relaxed);
+        self.ok("naming a bucket", BucketName::new(&format!("{}-{law}-{number}", self.prefix)))
+    }
+
+    /// A new, empty bucket.
+    pub async fn bucket(&self) -> BucketName {
+        let (store, name) = (self.store(), self.fresh_name());
+        if store.bucket(&name).await.is_ok() {
+            for key in self.keys(&name).await {
+                self.ok("deleting what an earlier run left", store.delete(&name, &key, None).await);
+            }
+            self.ok("deleting what an earlier run left", store.delete_bucket(&name).await);
+        }
+        self.ok("making a bucket", store.create_bucket(&name).await);
+        name
+    }
+
+    pub fn key(&self, key: &str) -> BlobKey {
+        self.ok("a key", BlobKey::new(key))
+    }
+
+    pub async fn put(&self, bucket: &BucketName, key: &BlobKey, bytes: &Bytes) -> BlobMeta {
+        self.put_with(bucket, key, whole(bytes), PutOptions::default()).await
+    }
+
+    pub async fn put_with(
+        &self,
+        bucket: &BucketName,
+        key: &BlobKey,
+        body: Body,
+        options: PutOptions,
+    ) -> BlobMeta {
+        self.ok(format!("putting {key}"), self.store().put(bucket, key, body, options).await)
+    }
+
+    pub async fn head(&self, bucket: &BucketName, key: &BlobKey) -> BlobMeta {
+        self.ok(format!("looking at {key}"), self.store().head(bucket, key).await)
+    }
+
+    /// The whole body of a blob.
+    pub async fn read(&self, bucket: &BucketName, key: &BlobKey) -> Bytes {
+        self.read_with(bucket, key, GetOptions::default()).await.2
+    }
+
+    pub async fn read_with(
+        &self,
+        bucket: &BucketName,
+        key: &BlobKey,
+        options: GetOptions,
+    ) -> (BlobMeta, std::ops::Range<u64>, Bytes) {
+        let what = format!("reading {key} with {options:?}");
+        let blob = self.ok(&what, self.store().get(bucket, key, options).await);
+        let bytes = self.drain(&what, blob.body).await;
+        self.same(format!("bytes of {what}"), bytes.len() as u64, blob.range.end - blob.range.start);
+        (blob.meta, blob.range, bytes)
+    }
+
+    /// What is left of a body.
+    pub async fn drain(&self, what: impl Display, mut body: Body) -> Bytes {
+        let mut bytes = Vec::new();
+        while let Some(piece) = body.next().await {
+            bytes.extend_from_slice(&self.ok(&what, piece));
+        }
+        bytes.into()
+    }
+
+    /// Asserts that nothing can be seen of a blob.
+    pub async fn is_absent(&self, what: &str, bucket: &BucketName, key: &BlobKey) {
+        let absent = Some(Error::BlobNotFound(bucket.clone(), key.clone()));
+        let store = self.store();
+        self.same(format!("{what}: looking at it"), store.head(bucket, key).await.err(), absent.clone());
+        let read = store.get(bucket, key, GetOptions::default()).await;
+        self.same(format!("{what}: reading it"), read.err(), absent);
+        self.holds(!self.keys(bucket).await.contains(key), format!("{what}: {key} is listed"));
+    }
+
+    /// Every key of a bucket.
+    pub async fn keys(&self, bucket: &BucketName) -> Vec<BlobKey> {
+        let mut keys = Vec::new();
+        let mut after = None;
+        for _ in 0..STEPS_MAX {
+            let options = ListOptions { after, ..ListOptions::default() };
+            let page = self.ok("listing keys", self.store().list(bucket, options).await);
+            keys.extend(page.entries.into_iter().map(|entry| entry.key));
+            after = page.next;
+            if after.is_none() {
+                return keys;
+            }
+        }
+        self.fail("the listing of keys does not end")
+    }
+
+    pub async fn snapshot(&self, bucket: &BucketName) -> Snapshot {
+        if self.store().bucket(bucket).await.is_err() {
+            return (Vec::new(), Vec::new());
+        }
+        let mut blobs = Vec::new();
+        for key in self.keys(bucket).await {
+            let (meta, _, bytes) = self.read_with(bucket, &key, GetOptions::default()).await;
+            blobs.push((key, meta, bytes));
+        }
+        let mut uploads = Vec::new();
+        for summary in self.uploads(bucket).await {
+            let parts = self.parts_by(&summary.upload, 1_000).await;
+            uploads.push((summary, parts));
+        }
+        (blobs, uploads)
+    }
+}
+
+/// Uploads.
+impl Trial {
+    pub async fn begin(&self, bucket: &BucketName, key: &BlobKey) -> Upload {
+        let begun = self.store().begin_upload(bucket, key, UploadOptions::default()).await;
+        self.ok("beginning an upload", begun)
+    }
+
+    pub async fn part(&self, upload: &Upload, number: u64, bytes: &Bytes) -> Part {
+        let number = self.ok("a part number", PartNumber::new(number));
+        let part = self.store().put_part(upload, number, whole(bytes), BodyOptions::default()).await;
+        self.ok(format!("putting part {number}"), part)
+    }
+
+    pub async fn complete(&self, upload: &Upload, parts: &[Part]) -> BlobMeta {
+        let choices: Vec<_> = parts.iter().map(PartChoice::from).collect();
+        let completed = self.store().complete_upload(upload, &choices, CompleteOptions::default()).await;
+        self.ok("completing an upload", completed)
+    }
+
+    pub async fn parts_by(&self, upload: &Upload, limit: usize) -> Vec<Part> {
+        let mut parts: Vec<Part> = Vec::new();
+        for _ in 0..STEPS_MAX {
+            let after = parts.last().map(|part| part.number);
+            let page = self.ok("listing parts", self.store().parts(upload, after, limit).await);
+            self.holds(page.entries.len() <= limit.max(1), format!("a page of {limit} parts is too long"));
+            self.holds(
+                !page.more || !page.entries.is_empty(),
+                "an empty page says that there are more parts",
+            );
+            parts.extend(page.entries);
+            if !page.more {
+                return parts;
+            }
+        }
+        self.fail("the listing of parts does not end")
+    }
+
+    /// Every open upload of a bucket.
+    pub async fn uploads(&self, bucket: &BucketName) -> Vec<UploadSummary> {
+        self.uploads_by(bucket, "", 1_000).await
+    }
+
+    pub async fn uploads_by(&self, bucket: &BucketName, prefix: &str, limit: usize) -> Vec<UploadSummary> {
+        let mut uploads: Vec<UploadSummary> = Vec::new();
+        for _ in 0..STEPS_MAX {
+            let after = uploads.last().map(|last| UploadAfter {
+                key: last.upload.key.clone(),
+                upload: Some(last.upload.id.clone()),
+            });
+            let options = UploadListOptions { prefix: prefix.to_string(), after, limit };
+            let page = self.ok("listing uploads", self.store().uploads(bucket, options).await);
+            self.holds(page.entries.len() <= limit.max(1), format!("a page of {limit} uploads is too long"));
+            self.holds(
+                !page.more || !page.entries.is_empty(),
+                "an empty page says that there are more uploads",
+            );
+            uploads.extend(page.entries);
+            if !page.more {
+                return uploads;
+            }
+        }
+        self.fail("the listing of uploads does not end")
+    }
+}
