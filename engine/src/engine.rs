@@ -144,6 +144,12 @@ impl Engine {
         }
     }
 
+    /// The shared parts, for the ports that stand in files of their own.
+    #[expect(dead_code, reason = "the first of them removes this line")]
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.inner.core
+    }
+
     /// Plain numbers about the engine.
     pub fn status(&self) -> Status {
         Status::of(&self.inner.core, &self.inner.upkeep, self.inner.clean)
