@@ -19,6 +19,7 @@ pub mod shard;
 
 pub mod error;
 pub mod stream;
+pub mod table;
 
 pub mod clock;
 pub mod disk;
