@@ -8,8 +8,13 @@ pub mod value;
 
 pub mod key;
 
+pub mod expression;
+pub mod path;
+
 mod encoding;
 
+pub use expression::{Condition, KeyCondition, Projection, RangeCondition, Update};
 pub use key::{Key, KeyAttribute, KeyKind, KeySchema, KeyValue};
 pub use number::Number;
+pub use path::{Path, Step, path};
 pub use value::{Item, Kind, Value};
