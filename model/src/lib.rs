@@ -5,6 +5,7 @@
 //!
 //! Read in this order: a record and where it goes ([`record`], [`hash_key`], [`sequence`]), the shards of a
 //! stream ([`shard`], [`graph`]), where reading starts ([`position`]), and then what a store must do ([`stream`]).
+//! Tables have a module of their own ([`table`]).
 
 pub mod limits;
 
@@ -29,10 +30,10 @@ pub mod laws;
 
 pub use clock::{Clock, Timestamp};
 pub use disk::{Disk, DiskFile, Open};
-pub use error::{Error, NextMove, Result};
+pub use error::{Cancelled, Error, NextMove, Result};
 pub use graph::ShardGraph;
 pub use hash_key::{HashKey, HashRange};
-pub use name::{ShardId, StreamName};
+pub use name::{IndexName, ShardId, StreamName, TableName};
 pub use position::Position;
 pub use record::{NewRecord, Record};
 pub use sequence::SequenceNumber;
@@ -41,3 +42,4 @@ pub use stream::{
     Appended, Batch, Capabilities, Follow, Next, Page, ReadLimit, ShardSource, StreamOptions, StreamStore,
     StreamSummary, check_append, check_retention,
 };
+pub use table::TableStore;

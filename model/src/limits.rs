@@ -89,8 +89,6 @@ pub const BATCH_GET_ITEMS_MAX: usize = 100;
 pub const BATCH_GET_BYTES_MAX: usize = 16 << 20;
 /// Most writes of one batch.
 pub const BATCH_WRITE_ITEMS_MAX: usize = 25;
-/// Most bytes of one batch of writes.
-pub const BATCH_WRITE_BYTES_MAX: usize = 16 << 20;
 /// Most items of one transaction.
 pub const TRANSACTION_ITEMS_MAX: usize = 100;
 /// Most bytes of the items of one transaction.

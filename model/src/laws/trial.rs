@@ -109,7 +109,7 @@ impl Trial {
 }
 
 /// Two texts from shortly before their first difference on: lists of records are long and mostly alike.
-fn differing(one: &str, other: &str) -> [String; 2] {
+pub(super) fn differing(one: &str, other: &str) -> [String; 2] {
     let alike = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     [one, other].map(|text| {
         let start = text.floor_char_boundary(alike.saturating_sub(SHOWN_BYTES_BEFORE));

@@ -142,7 +142,7 @@ impl Update {
         let before = old.unwrap_or(key);
         let mut changes = self.changes(before)?;
         // Elements keep their numbers until everything is put, new ones come in order, and the last element goes first.
-        changes.sort_by(|(one, _), (other, _)| one.cmp(other));
+        changes.sort_by_key(|(path, _)| *path);
         let mut item = before.clone();
         for (path, change) in &changes {
             if let Change::Put(value) = change {
