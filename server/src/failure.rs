@@ -174,6 +174,13 @@ fn hint(error: &Error) -> &'static str {
         Error::MoveNotRunning(_) => "look at the moves of the queue",
         Error::MoveRunning(_) => "wait until the move has ended, or cancel it",
         Error::InFlightLimit { .. } => "delete messages that were dealt with, then try again",
+        Error::TableNotFound(_) | Error::IndexNotFound(..) => "check the name; nothing was changed",
+        Error::TableExists(_) => "choose another name, or remove the table first",
+        Error::TableBusy(_) | Error::TransactionConflict => "try again in a moment",
+        Error::ConditionFailed { .. } | Error::TransactionCancelled { .. } => {
+            "read the items again and decide anew; nothing was changed"
+        }
+        Error::TokenReused => "send the transaction with a token of its own",
         Error::LimitExceeded(_) => "remove something first",
         Error::Throttled { .. } => "wait, split the shard, or switch `shard_limits` off in the configuration",
         Error::Busy { .. } => "try again, or raise `memory` in the configuration of `anabranch up`",

@@ -105,6 +105,16 @@ impl From<Error> for ErrorBody {
             | Error::PartNotFound(_)
             | Error::PartsOutOfOrder(..)
             | Error::PartTooSmall { .. }) => ErrorBody::Invalid { message: error.to_string() },
+            // The calls of this interface are about streams; what tables say has a wire format of its own.
+            error @ (Error::TableNotFound(_)
+            | Error::TableExists(_)
+            | Error::IndexNotFound(..)
+            | Error::ConditionFailed { .. }
+            | Error::TransactionCancelled { .. }
+            | Error::TokenReused) => ErrorBody::Invalid { message: error.to_string() },
+            error @ (Error::TableBusy(_) | Error::TransactionConflict) => {
+                ErrorBody::Unavailable { message: error.to_string() }
+            }
             Error::LimitExceeded(message) => ErrorBody::LimitExceeded { message },
             Error::Throttled { shard, limit, retry_after } => {
                 ErrorBody::Throttled { shard: Text(shard), limit: limit.to_owned(), retry_after }
@@ -186,6 +196,14 @@ pub fn code(error: &Error) -> &'static str {
         Error::MoveNotRunning(_) => "move_not_running",
         Error::MoveRunning(_) => "move_running",
         Error::InFlightLimit { .. } => "in_flight_limit",
+        Error::TableNotFound(_) => "table_not_found",
+        Error::TableExists(_) => "table_exists",
+        Error::IndexNotFound(..) => "index_not_found",
+        Error::TableBusy(_) => "table_busy",
+        Error::ConditionFailed { .. } => "condition_failed",
+        Error::TransactionCancelled { .. } => "transaction_cancelled",
+        Error::TransactionConflict => "transaction_conflict",
+        Error::TokenReused => "token_reused",
         Error::LimitExceeded(_) => "limit_exceeded",
         Error::Throttled { .. } => "throttled",
         Error::Busy { .. } => "busy",
@@ -232,6 +250,15 @@ pub(super) fn status(error: &Error) -> StatusCode {
         | Error::PartTooSmall { .. } => StatusCode::BAD_REQUEST,
         Error::StreamNotFound(_) | Error::ShardNotFound(..) => StatusCode::NOT_FOUND,
         Error::StreamExists(_) | Error::ShardClosed(_) => StatusCode::CONFLICT,
+        Error::Invalid(_) | Error::NotNeighbours(..) | Error::LimitExceeded(_) | Error::TokenReused => {
+            StatusCode::BAD_REQUEST
+        }
+        Error::TableNotFound(_) | Error::IndexNotFound(..) => StatusCode::NOT_FOUND,
+        Error::TableExists(_)
+        | Error::TableBusy(_)
+        | Error::ConditionFailed { .. }
+        | Error::TransactionCancelled { .. }
+        | Error::TransactionConflict => StatusCode::CONFLICT,
         Error::Throttled { .. } => StatusCode::TOO_MANY_REQUESTS,
         Error::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         Error::Busy { .. } | Error::Unavailable(_) | Error::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
