@@ -10,6 +10,7 @@ use crate::journal::{Refusal, Segments, Sequencer, Urgency, sequencer::Turn};
 use crate::rows::Rows;
 use crate::state::State;
 use crate::stream::catalogue::{Catalogue, Effect};
+use crate::table::Tables;
 
 /// The shared parts.
 pub struct Core {
@@ -27,6 +28,8 @@ pub struct Core {
     pub rows: Rows,
     /// Streams and shards.
     pub catalogue: Catalogue,
+    /// Tables.
+    pub tables: Tables,
     /// The byte budget.
     pub budget: Budget,
     /// How far the visible side goes. Held while frames are published, so that a checkpoint sees whole groups.

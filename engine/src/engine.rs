@@ -21,6 +21,7 @@ use crate::journal::{Committer, Draft, Kind, Label, Urgency};
 use crate::opening;
 use crate::status::Status;
 use crate::stream::catalogue::{Effect, Stream};
+use crate::table::Changes;
 use crate::upkeep::Upkeep;
 
 /// How an engine is opened.
@@ -85,6 +86,7 @@ impl Drop for StopWithLast {
 
 struct Inner {
     core: Arc<Core>,
+    changes: Changes,
     committer: Committer<Effect, Core>,
     upkeep: Upkeep,
     drive: Drive,
@@ -117,6 +119,7 @@ impl Engine {
             Committer::new(core.sequencer.clone(), core.segments.clone(), core.clone(), core.epoch, durable);
         let upkeep = Upkeep::new(core.clone(), covered, checkpoint);
         let inner = Arc::new(Inner {
+            changes: Changes(core.clone()),
             core,
             committer,
             upkeep,
@@ -145,9 +148,13 @@ impl Engine {
     }
 
     /// The shared parts, for the ports that stand in files of their own.
-    #[expect(dead_code, reason = "the first of them removes this line")]
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.inner.core
+    }
+
+    /// The streams of changes, as a source.
+    pub(crate) fn change_source(&self) -> &Changes {
+        &self.inner.changes
     }
 
     /// Plain numbers about the engine.

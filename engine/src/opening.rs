@@ -19,6 +19,7 @@ use crate::state::{CatalogueCopy, Checkpoint, Covered, Entry, Loaded, ShardKey, 
 use crate::stream::catalogue::Catalogue;
 use crate::stream::operation::Operation;
 use crate::stream::shard::Shard;
+use crate::table::Tables;
 
 /// An opened directory, before its first frame of the new epoch.
 pub struct Opened {
@@ -65,6 +66,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         state,
         rows,
         catalogue,
+        tables: Tables::default(),
         budget,
         published: Mutex::new(Published {
             position: covered.position,
@@ -80,6 +82,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         // Nothing was ever written to a directory that was made just now.
         None => Recovered::at(covered.position, 0, 0),
     };
+    core.tables = Tables::load(&core.rows.snapshot()?)?;
     settle(&mut core, &recovered, covered)?;
     Ok(Opened { core, covered: covered.position, checkpoint, clean: recovered.end == covered.position })
 }

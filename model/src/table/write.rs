@@ -142,19 +142,19 @@ impl Write {
     }
 
     fn returned(&self, old: Option<&Item>, new: Option<&Item>) -> Result<Option<Item>> {
-        let parts = |item: Option<&Item>| match (&self.action, item) {
-            (Action::Update(_, update), Some(item)) => {
-                update.changed_parts(item).map(|parts| Some(parts).filter(|parts| !parts.is_empty()))
+        let parts = match (&self.action, self.returning, old, new) {
+            (_, Returning::Nothing, ..) => None,
+            (_, Returning::Old, old, _) => return Ok(old.cloned()),
+            (_, Returning::New, _, new) => return Ok(new.cloned()),
+            (Action::Update(_, update), Returning::UpdatedOld, Some(old), _) => {
+                Some(update.parts_before(old)?)
             }
-            _ => Ok(None),
+            (Action::Update(_, update), Returning::UpdatedNew, _, Some(new)) => {
+                Some(update.parts_after(new)?)
+            }
+            _ => None,
         };
-        match self.returning {
-            Returning::Nothing => Ok(None),
-            Returning::Old => Ok(old.cloned()),
-            Returning::New => Ok(new.cloned()),
-            Returning::UpdatedOld => parts(old),
-            Returning::UpdatedNew => parts(new),
-        }
+        Ok(parts.filter(|parts| !parts.is_empty()))
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::log::Log;
 use crate::table::{
     Action, Alteration, Change, Get, Got, IndexOptions, IndexScope, IndexSummary, Item, ItemPage,
-    PageFilling, Query, Reading, Scan, TableOptions, TableState, TableSummary, Token, Write, check_parts,
+    PageFilling, Query, Reading, Scan, Segment, TableOptions, TableState, TableSummary, Token, Write,
+    check_parts,
 };
 use crate::{Cancelled, Error, IndexName, Result, SequenceNumber, StreamName, TableName, Timestamp, limits};
 
@@ -63,7 +64,7 @@ impl Tables {
     pub fn summary(&self, name: &TableName) -> Result<TableSummary> {
         let table = self.table(name)?;
         let indexes = table.options.indexes.iter().map(|index| {
-            let entries = table.entries(Some(index), false);
+            let entries = table.entries(Some(index), false, |_| true);
             let bytes = entries.values().map(|item| item.size() as u64).sum();
             let (name, items) = (index.name.clone(), entries.len() as u64);
             IndexSummary { name, state: TableState::Active, items, bytes }
@@ -303,8 +304,8 @@ impl Tables {
         let table = self.table(name)?;
         let index = table.index(name, query.reading.index.as_ref())?;
         query.check(&table.options, index)?;
-        let mut entries = table.entries(index, query.reading.projection.is_some());
-        entries.retain(|_, item| query.key.holds(item));
+        let within = |item: &Item| query.key.holds(item);
+        let entries = table.entries(index, query.reading.projection.is_some(), within);
         if query.backward {
             table.page(index, entries.iter().rev(), &query.reading, true)
         } else {
@@ -318,10 +319,11 @@ impl Tables {
         let index = table.index(name, scan.reading.index.as_ref())?;
         scan.check(&table.options, index)?;
         let schema = index.map_or(&table.options.key, |index| &index.key);
-        let mut entries = table.entries(index, scan.reading.projection.is_some());
-        if let Some(segment) = scan.segment {
-            entries.retain(|_, item| schema.key_of(item).is_ok_and(|key| segment.contains(&key)));
-        }
+        let within = |item: &Item| {
+            let contains = |segment: Segment| schema.key_of(item).is_ok_and(|key| segment.contains(&key));
+            scan.segment.is_none_or(contains)
+        };
+        let entries = table.entries(index, scan.reading.projection.is_some(), within);
         table.page(index, entries.iter(), &scan.reading, false)
     }
 }
@@ -331,16 +333,25 @@ impl Table {
         name.map(|name| self.options.index(table, name)).transpose()
     }
 
-    /// What the table or an index holds, in its order. A local index finds in the table what it does not show itself.
-    fn entries(&self, index: Option<&IndexOptions>, wants_parts: bool) -> BTreeMap<Vec<u8>, Item> {
-        let Some(index) = index else { return self.items.clone() };
+    /// What the table or an index holds within something, in its order. A local index finds in the table what it does
+    /// not show itself.
+    fn entries(
+        &self,
+        index: Option<&IndexOptions>,
+        wants_parts: bool,
+        within: impl Fn(&Item) -> bool,
+    ) -> BTreeMap<Vec<u8>, Item> {
+        let items = self.items.iter().filter(|(_, item)| within(item));
+        let Some(index) = index else {
+            return items.map(|(key, item)| (key.clone(), item.clone())).collect();
+        };
         let looks_up = wants_parts && index.scope == IndexScope::Local;
-        let entry = |item: &Item| {
+        let entry = |(_, item): (_, &Item)| {
             let shown = self.options.shown(index, item)?;
             let place = self.options.place(Some(index), &shown).ok()?;
             Some((place, if looks_up { item.clone() } else { shown }))
         };
-        self.items.values().filter_map(entry).collect()
+        items.filter_map(entry).collect()
     }
 
     fn page<'a>(

@@ -42,6 +42,8 @@ async fn count_up(trial: Arc<Trial>, table: TableName) {
         let mut item = trial.write(&table, add).await;
         for tries in 0.. {
             trial.holds(tries < TRIES_MAX, "a writer never wins");
+            // Between looking and writing somebody else may come.
+            give_way().await;
             let seen = count(&trial, item.as_ref(), "compared");
             let update = Update::new().set("compared", seen as i64 + 1);
             let write = Write::update(id("counter"), update).when(path("compared").equals(seen as i64));
@@ -50,7 +52,6 @@ async fn count_up(trial: Arc<Trial>, table: TableName) {
                 Err(Error::ConditionFailed { item: shown }) => item = shown,
                 Err(error) => trial.fail(format!("a conditional write failed: {error}")),
             }
-            give_way().await;
         }
     }
 }

@@ -99,9 +99,15 @@ impl Update {
         self.set.iter().map(|(path, _)| path).chain(&self.remove).chain(values)
     }
 
-    /// The changed parts of an item, the old or the new one.
-    pub fn changed_parts(&self, item: &Item) -> Result<Item> {
-        Projection(self.paths().cloned().collect()).apply(item)
+    /// Those parts of the item as it was that the update changes.
+    pub fn parts_before(&self, old: &Item) -> Result<Item> {
+        Projection(self.paths().cloned().collect()).apply(old)
+    }
+
+    /// Those parts of the item as it is that the update has given a value. What took the place of a removed element is
+    /// none of them.
+    pub fn parts_after(&self, new: &Item) -> Result<Item> {
+        Projection(self.paths().filter(|path| !self.remove.contains(path)).cloned().collect()).apply(new)
     }
 
     /// Whether a store may be asked for this in a table with this key, whatever the item.
