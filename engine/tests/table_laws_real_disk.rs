@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_engine::{Engine, Options, SystemClock, SystemDisk};
-use anabranch_model::table::TableStore;
 use anabranch_model::laws::table::TableFixture;
+use anabranch_model::table::TableStore;
+use parking_lot::Mutex;
 
 fn open(folder: &Path) -> Engine {
     let disk = SystemDisk::open(folder).expect("the folder opens");
@@ -16,11 +17,28 @@ fn open(folder: &Path) -> Engine {
 
 async fn fixture() -> TableFixture {
     let folder = Arc::new(tempfile::tempdir().expect("a temporary folder"));
-    let crashed = folder.clone();
-    TableFixture::new(Arc::new(open(folder.path()))).keeping(folder).with_crash(move || {
-        let folder = crashed.clone();
-        async move { Arc::new(open(folder.path())) as Arc<dyn TableStore> }
-    })
+    let engine = open(folder.path());
+    let current = Arc::new(Mutex::new(Some(engine.clone())));
+    let (upkept, crashed) = (current, folder.clone());
+    let reopened = upkept.clone();
+    TableFixture::new(Arc::new(engine))
+        .keeping(folder)
+        .with_upkeep(move || {
+            let engine = upkept.lock().clone().expect("an engine is open");
+            async move {
+                let done = tokio::task::spawn_blocking(move || engine.upkeep());
+                done.await.expect("upkeep does not panic");
+            }
+        })
+        .with_crash(move || {
+            let (folder, current) = (crashed.clone(), reopened.clone());
+            async move {
+                current.lock().take();
+                let engine = open(folder.path());
+                *current.lock() = Some(engine.clone());
+                Arc::new(engine) as Arc<dyn TableStore>
+            }
+        })
 }
 
 anabranch_model::table_laws!(fixture());

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anabranch_engine::{Engine, Options};
-use anabranch_model::laws::table::TableFixture;
 use anabranch_model::Timestamp;
+use anabranch_model::laws::table::TableFixture;
 use anabranch_model::table::TableStore;
 use anabranch_sim::{SimClock, SimDisk};
 use parking_lot::Mutex;
