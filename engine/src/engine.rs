@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anabranch_model::limits::PAGE_ENTRIES_MAX;
+use anabranch_model::limits::{IN_FLIGHT_MAX, PAGE_ENTRIES_MAX};
 use anabranch_model::{
     Appended, Batch, Capabilities, Clock, Disk, Error, Follow, HashKey, NewRecord, Page, Position, ReadLimit,
     Result, Shard as ShardView, ShardId, ShardSource, StreamName, StreamOptions, StreamStore, StreamSummary,
@@ -34,6 +34,8 @@ pub struct Options {
     pub segment_bytes: u64,
     /// Who drives the engine.
     pub drive: Drive,
+    /// Most messages of a queue that are received and not deleted.
+    pub in_flight_max: usize,
 }
 
 /// Who drives the engine.
@@ -52,6 +54,7 @@ impl Default for Options {
             shard_limits: false,
             segment_bytes: 64 << 20,
             drive: Drive::Threads,
+            in_flight_max: IN_FLIGHT_MAX,
         }
     }
 }
@@ -145,7 +148,6 @@ impl Engine {
     }
 
     /// The shared parts, for the ports that stand in files of their own.
-    #[expect(dead_code, reason = "the first of them removes this line")]
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.inner.core
     }

@@ -11,8 +11,8 @@ pub mod status;
 
 mod core;
 mod opening;
+mod queue;
 mod rebuild;
-#[cfg_attr(not(test), expect(dead_code, reason = "queues, tables and blobs stand on it"))]
 mod rows;
 mod stream;
 

@@ -13,6 +13,7 @@ use crate::engine::Options;
 use crate::journal::recovery::{Event, Recovered, walk};
 use crate::journal::segments::FOLDER;
 use crate::journal::{Header, Kind, Segments, Sequencer};
+use crate::queue::Queues;
 use crate::rebuild::rebuild;
 use crate::rows::{Rows, change};
 use crate::state::{CatalogueCopy, Checkpoint, Covered, Entry, Loaded, ShardKey, State, io_error};
@@ -65,6 +66,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         state,
         rows,
         catalogue,
+        queues: Queues::new(options.in_flight_max),
         budget,
         published: Mutex::new(Published {
             position: covered.position,
@@ -81,6 +83,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         None => Recovered::at(covered.position, 0, 0),
     };
     settle(&mut core, &recovered, covered)?;
+    core.queues.load(&core.rows, core.now_ms())?;
     Ok(Opened { core, covered: covered.position, checkpoint, clean: recovered.end == covered.position })
 }
 

@@ -93,6 +93,7 @@ impl Upkeep {
         if now.saturating_sub(self.memory.lock().trim_at) >= TRIM_WAIT {
             self.trim(settle);
         }
+        self.core.move_dead_letters(settle);
         if now.saturating_sub(self.memory.lock().checkpoint_at) >= IDLE_AFTER {
             self.release_one();
         }
@@ -111,6 +112,7 @@ impl Upkeep {
         }
         self.prepare();
         self.trim(settle);
+        self.core.move_dead_letters(settle);
         self.checkpoint();
         self.clean(settle);
         self.prepare();
@@ -130,6 +132,7 @@ impl Upkeep {
     /// Trims what is past its retention.
     fn trim(&self, settle: &mut dyn FnMut(Done)) {
         self.memory.lock().trim_at = self.core.clock.elapsed();
+        self.core.tidy_queues(settle);
         loop {
             match self.core.trim() {
                 Ok(Some(done)) => settle(done),
