@@ -83,6 +83,7 @@ impl Drop for StopWithLast {
         self.0.upkeep_ends.store(true, Ordering::Release);
         self.0.journal_ends.store(true, Ordering::Release);
         self.0.core.sequencer.stop("the engine was dropped");
+        self.0.core.queues.wake();
     }
 }
 
@@ -275,6 +276,7 @@ impl Inner {
         }
         let stored = self.upkeep.last();
         self.core.sequencer.stop("it was shut down");
+        self.core.queues.wake();
         if stored {
             Ok(())
         } else {

@@ -53,6 +53,11 @@ impl Queues {
         self.by_name.read().values().filter(|queue| queue.is_visible()).cloned().collect()
     }
 
+    /// Lets receivers who wait look again.
+    pub fn wake(&self) {
+        self.by_name.read().values().for_each(|queue| queue.changed.notify_waiters());
+    }
+
     pub(super) fn forget(&self, name: &QueueName) {
         self.by_name.write().remove(name);
     }

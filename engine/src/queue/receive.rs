@@ -78,6 +78,9 @@ impl Core {
                 }
                 Taken::Nothing(next) => next,
             };
+            if let Some(reason) = self.sequencer.stopped() {
+                return Err(Error::Stopped(reason));
+            }
             let now = self.now_ms().max(now);
             if now >= until {
                 return Ok(Vec::new());
