@@ -51,6 +51,20 @@ impl Script {
         self.note(asked, what);
     }
 
+    /// Calls that share a sync. A crash may come behind each of them.
+    fn together(&mut self, calls: Vec<Call>) {
+        let asked = self.twin.disk.operations();
+        let before = self.twin.model.state();
+        self.twin.together(&calls);
+        let after = self.twin.model.state();
+        self.twin.model.set_state(before);
+        for call in calls {
+            self.twin.ask_model(&call);
+            self.note(asked, format!("{call:?}"));
+        }
+        self.twin.model.set_state(after);
+    }
+
     /// Lets time pass, and what happens by itself with it.
     fn rest(&mut self, time: Duration) {
         self.twin.advance(time);
@@ -91,7 +105,12 @@ fn standard() -> Script {
     script.call(Call::Send("work", messages("m", 0..6)));
     script.call(Call::Send("work", vec![NewMessage::new("late").after(40 * SECOND)]));
     script.call(Call::Receive("work", 30 * SECOND));
-    script.call(Call::Delete("work", bodies("m", 0..2)));
+    script.together(vec![
+        Call::Delete("work", bodies("m", 0..2)),
+        Call::Send("work", messages("k", 0..3)),
+        Call::Hide("work", bodies("m", 4..5), 60 * SECOND),
+        Call::Receive("work", 90 * SECOND),
+    ]);
     script.call(Call::Hide("work", bodies("m", 2..3), 100 * SECOND));
     script.call(Call::Hide("work", bodies("m", 3..4), Duration::ZERO));
     script.rest(30 * SECOND);
@@ -127,7 +146,12 @@ fn fifo() -> Script {
     let known = |id: &str| NewMessage::new(format!("known {id}")).in_group("c").known_as(id);
     script.call(Call::Send("work.fifo", vec![known("0"), known("1")]));
     script.call(Call::Receive("work.fifo", 30 * SECOND));
-    script.call(Call::Delete("work.fifo", bodies("m", 0..1)));
+    script.together(vec![
+        Call::Delete("work.fifo", bodies("m", 0..1)),
+        Call::Send("work.fifo", grouped("l", 0..2)),
+        Call::Send("work.fifo", vec![known("new")]),
+        Call::Receive("work.fifo", 90 * SECOND),
+    ]);
     script.call(Call::Hide("work.fifo", bodies("m", 1..2), Duration::ZERO));
     script.rest(30 * SECOND);
     script.call(Call::Receive("work.fifo", 20 * SECOND));

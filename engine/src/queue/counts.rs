@@ -35,6 +35,16 @@ impl Counts {
         self.counts
     }
 
+    /// How many were in flight at the latest time that was asked for.
+    pub fn in_flight(&self) -> u64 {
+        self.counts.in_flight
+    }
+
+    /// When the next hidden message is visible.
+    pub fn next(&self) -> Option<u64> {
+        self.hidden.keys().next().copied()
+    }
+
     /// Counts a message.
     pub fn add(&mut self, shown: Shown) {
         if shown.due <= self.now {

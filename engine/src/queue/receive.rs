@@ -22,8 +22,6 @@ use super::stored::{Body, Standing};
 use crate::core::Core;
 use crate::journal::Urgency;
 
-/// Messages that one frame looks at: most of them may be too old, or dead letters.
-const LOOKED_AT_MAX: usize = 32;
 /// Where dead letters go.
 enum Dead {
     /// Nobody has asked.
@@ -109,7 +107,7 @@ impl Core {
                 return Ok((Taken::Dead(target), done()));
             }
             if frame.is_empty() {
-                let next = frame.next_due()?;
+                let next = frame.next_due(self.queues.in_flight_max)?;
                 frame.keep_front();
                 return Ok((Taken::Nothing(next), done()));
             }
@@ -172,7 +170,8 @@ impl<'a> Frame<'a> {
         }
         let most = options.messages_max.min(room);
         let end: Bytes = keys::waiting_prefix(self.held.number, self.now + 1).into();
-        let rows = if most == 0 { Vec::new() } else { self.scan(&self.held.front, &end, LOOKED_AT_MAX)? };
+        // One more than are wanted, so that another receiver can be told of it.
+        let rows = if most == 0 { Vec::new() } else { self.scan(&self.held.front, &end, most + 1)? };
         let mut picked = Picked::default();
         // What was looked at and stays is the front of the next call.
         self.front = Some(rows.first().map_or(end, |(key, _)| key.clone())).filter(|_| most > 0);
@@ -189,7 +188,7 @@ impl<'a> Frame<'a> {
             looked_at += 1;
             self.front = Some(behind(&key));
         }
-        picked.more = looked_at < all || all == LOOKED_AT_MAX;
+        picked.more = looked_at < all || all > most;
         self.remember(options, &picked);
         Ok(picked)
     }
@@ -208,7 +207,7 @@ impl<'a> Frame<'a> {
         let messages = match &first.state.group {
             Some(group) => {
                 let from = keys::group(self.held.number, group, &first.place);
-                self.of_group(group, &from, LOOKED_AT_MAX)?
+                self.of_group(group, &from, most)?
             }
             None => vec![first],
         };
@@ -219,7 +218,8 @@ impl<'a> Frame<'a> {
             if self.is_old(&message.place) {
                 self.take_out(&message)?;
             } else if let Some(dead) = self.dead_letters(&message).filter(|_| !stay) {
-                let Some(target) = target.as_deref_mut() else {
+                let target = target.as_deref_mut().filter(|target| target.queue.name == dead);
+                let Some(target) = target else {
                     picked.dead = Some(dead);
                     return Ok(true);
                 };
@@ -300,8 +300,11 @@ impl<'a> Frame<'a> {
         Ok(Some(given))
     }
 
-    /// When the next message is due.
-    fn next_due(&self) -> Result<Option<u64>> {
+    /// When the next message is due, or the next in flight if there can be no more of them.
+    fn next_due(&self, in_flight_max: usize) -> Result<Option<u64>> {
+        if self.held.counts.in_flight() >= in_flight_max as u64 {
+            return Ok(self.held.counts.next());
+        }
         let from = self.front.as_ref().unwrap_or(&self.held.front);
         let rows = self.scan(from, &keys::waiting_end(self.held.number), 1)?;
         Ok(rows.first().and_then(|(key, _)| keys::waiting_parts(key)).map(|(due, ..)| due))

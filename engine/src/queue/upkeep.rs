@@ -36,8 +36,9 @@ impl Core {
                         break;
                     }
                 }
-                if self.sequencer.stopped().is_some() {
-                    return;
+                // A checkpoint makes room first.
+                if self.rows.is_checkpoint_due() || self.sequencer.stopped().is_some() {
+                    return self.sequencer.wake_upkeep();
                 }
             }
             queue.changed.notify_waiters();

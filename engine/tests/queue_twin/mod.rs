@@ -267,6 +267,42 @@ impl Twin {
         assert_eq!(answer, expected, "{asked:?}");
     }
 
+    /// Calls that are accepted in this order before anything is committed.
+    pub fn together(&mut self, asked: &[Call]) {
+        let engine = self.engine().clone();
+        let mut receipts = vec![self.receipts[0].clone(); asked.len()];
+        let mut answers: Vec<Option<Answer>> = vec![None; asked.len()];
+        let calls = asked.iter().zip(&mut receipts);
+        let mut calls: Vec<_> =
+            calls.map(|(asked, receipts)| Box::pin(call(&engine, asked, receipts))).collect();
+        while answers.iter().any(Option::is_none) {
+            for (answer, call) in answers.iter_mut().zip(&mut calls).filter(|(answer, _)| answer.is_none()) {
+                if let Poll::Ready(ready) = call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                    *answer = Some(ready);
+                }
+            }
+            engine.prepare();
+            engine.commit();
+        }
+        drop(calls);
+        for (asked, (answer, learned)) in asked.iter().zip(answers.into_iter().zip(receipts)) {
+            let expected = block_on(call(&self.model, asked, &mut self.receipts[1]));
+            assert_eq!(answer.as_ref(), Some(&expected), "{asked:?}");
+            self.receipts[0].extend(learned);
+        }
+    }
+
+    /// One call to the simple queues alone.
+    pub fn ask_model(&mut self, asked: &Call) {
+        let _ = block_on(call(&self.model, asked, &mut self.receipts[1]));
+    }
+
+    /// How many messages there are.
+    pub fn messages(&self, queue: &str) -> u64 {
+        let counts = block_on(self.model.queue(&name(queue))).map(|summary| summary.counts);
+        counts.map_or(0, |counts| counts.visible + counts.in_flight + counts.delayed)
+    }
+
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
