@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anabranch_model::limits::PAGE_ENTRIES_MAX;
+use anabranch_model::limits::{IN_FLIGHT_MAX, PAGE_ENTRIES_MAX};
 use anabranch_model::{
     Appended, Batch, Capabilities, Clock, Disk, Error, Follow, HashKey, NewRecord, Page, Position, ReadLimit,
     Result, Shard as ShardView, ShardId, ShardSource, StreamName, StreamOptions, StreamStore, StreamSummary,
@@ -35,6 +35,8 @@ pub struct Options {
     pub segment_bytes: u64,
     /// Who drives the engine.
     pub drive: Drive,
+    /// Most messages of a queue that are received and not deleted.
+    pub in_flight_max: usize,
 }
 
 /// Who drives the engine.
@@ -53,6 +55,7 @@ impl Default for Options {
             shard_limits: false,
             segment_bytes: 64 << 20,
             drive: Drive::Threads,
+            in_flight_max: IN_FLIGHT_MAX,
         }
     }
 }
@@ -81,6 +84,7 @@ impl Drop for StopWithLast {
         self.0.upkeep_ends.store(true, Ordering::Release);
         self.0.journal_ends.store(true, Ordering::Release);
         self.0.core.sequencer.stop("the engine was dropped");
+        self.0.core.queues.wake();
     }
 }
 
@@ -280,6 +284,7 @@ impl Inner {
         }
         let stored = self.upkeep.last();
         self.core.sequencer.stop("it was shut down");
+        self.core.queues.wake();
         if stored {
             Ok(())
         } else {

@@ -11,6 +11,7 @@ pub mod status;
 
 mod core;
 mod opening;
+mod queue;
 mod rebuild;
 mod rows;
 mod stream;

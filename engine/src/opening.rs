@@ -13,6 +13,7 @@ use crate::engine::Options;
 use crate::journal::recovery::{Event, Recovered, walk};
 use crate::journal::segments::FOLDER;
 use crate::journal::{Header, Kind, Segments, Sequencer};
+use crate::queue::Queues;
 use crate::rebuild::rebuild;
 use crate::rows::{Rows, change};
 use crate::state::{CatalogueCopy, Checkpoint, Covered, Entry, Loaded, ShardKey, State, io_error};
@@ -67,6 +68,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         rows,
         catalogue,
         tables: Tables::default(),
+        queues: Queues::new(options.in_flight_max),
         budget,
         published: Mutex::new(Published {
             position: covered.position,
@@ -84,6 +86,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
     };
     core.tables = Tables::load(&core.rows.snapshot()?)?;
     settle(&mut core, &recovered, covered)?;
+    core.queues.load(&core.rows, core.now_ms())?;
     Ok(Opened { core, covered: covered.position, checkpoint, clean: recovered.end == covered.position })
 }
 

@@ -95,6 +95,7 @@ impl Upkeep {
             self.tend(settle);
         }
         self.fill(settle);
+        self.core.move_dead_letters(settle);
         if now.saturating_sub(self.memory.lock().checkpoint_at) >= IDLE_AFTER {
             self.release_one();
         }
@@ -115,6 +116,7 @@ impl Upkeep {
         self.trim(settle);
         self.tend(settle);
         self.fill(settle);
+        self.core.move_dead_letters(settle);
         self.checkpoint();
         self.clean(settle);
         self.prepare();
@@ -134,6 +136,7 @@ impl Upkeep {
     /// Trims what is past its retention.
     fn trim(&self, settle: &mut dyn FnMut(Done)) {
         self.memory.lock().trim_at = self.core.clock.elapsed();
+        self.core.tidy_queues(settle);
         loop {
             match self.core.trim() {
                 Ok(Some(done)) => settle(done),

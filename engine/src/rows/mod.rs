@@ -55,6 +55,10 @@ pub enum Space {
     Dead = 0x00,
     /// Values of the engine itself.
     Meta = 0x01,
+    /// Queues by name.
+    Queues = 0x10,
+    /// What a queue holds.
+    QueueRows = 0x11,
     /// Tables by name.
     Tables = 0x20,
     /// Items, entries of indexes, and counts.
