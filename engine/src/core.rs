@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_model::{Clock, Disk, Error, Result};
 use parking_lot::Mutex;
 
+use crate::blob::Blobs;
 use crate::budget::Budget;
 use crate::journal::{Refusal, Segments, Sequencer, Urgency, sequencer::Turn};
 use crate::rows::Rows;
@@ -27,6 +28,8 @@ pub struct Core {
     pub rows: Rows,
     /// Streams and shards.
     pub catalogue: Catalogue,
+    /// Buckets, and the files of blobs.
+    pub blobs: Blobs,
     /// The byte budget.
     pub budget: Budget,
     /// How far the visible side goes. Held while frames are published, so that a checkpoint sees whole groups.

@@ -145,7 +145,6 @@ impl Engine {
     }
 
     /// The shared parts, for the ports that stand in files of their own.
-    #[expect(dead_code, reason = "the first of them removes this line")]
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.inner.core
     }

@@ -12,8 +12,9 @@ pub mod status;
 mod core;
 mod opening;
 mod rebuild;
-#[cfg_attr(not(test), expect(dead_code, reason = "queues, tables and blobs stand on it"))]
 mod rows;
+
+mod blob;
 mod stream;
 
 mod journal;

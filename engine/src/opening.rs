@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anabranch_model::{Clock, Disk, Error, Result};
 use parking_lot::Mutex;
 
+use crate::blob::Blobs;
 use crate::budget::Budget;
 use crate::core::{Core, Published};
 use crate::directory::Format;
@@ -58,6 +59,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
     let doomed = load(&catalogue, &state, &segments, loaded)?;
     doomed.iter().for_each(|shard| catalogue.mark(shard));
     let mut core = Core {
+        blobs: Blobs::new(disk.clone()),
         disk,
         clock,
         sequencer: Arc::new(Sequencer::new(segments.bytes, covered.position, covered.last_state)),
@@ -80,6 +82,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         // Nothing was ever written to a directory that was made just now.
         None => Recovered::at(covered.position, 0, 0),
     };
+    core.blobs.load(&core.rows)?;
     settle(&mut core, &recovered, covered)?;
     Ok(Opened { core, covered: covered.position, checkpoint, clean: recovered.end == covered.position })
 }

@@ -55,6 +55,10 @@ pub enum Space {
     Dead = 0x00,
     /// Values of the engine itself.
     Meta = 0x01,
+    /// Buckets by name, dead ones, and the files of blobs.
+    Buckets = 0x30,
+    /// What is in a bucket, by its number.
+    BucketRows = 0x31,
 }
 
 /// The key of the next number that an owner of rows gets.
