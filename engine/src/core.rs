@@ -31,7 +31,7 @@ pub struct Core {
     /// Buckets, and the files of blobs.
     pub blobs: Blobs,
     /// The byte budget.
-    pub budget: Budget,
+    pub budget: Arc<Budget>,
     /// How far the visible side goes. Held while frames are published, so that a checkpoint sees whole groups.
     pub published: Mutex<Published>,
     /// Whether the limits of Kinesis apply.

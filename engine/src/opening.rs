@@ -40,7 +40,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         Some(format) => format,
         None => create(&disk, options.segment_bytes)?,
     };
-    let budget = Budget::new(options.memory_bytes);
+    let budget = Arc::new(Budget::new(options.memory_bytes));
     let segments = Segments::open(disk.clone(), format.segment_bytes).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             Error::Corrupt(format!("the folder `{FOLDER}` is missing: put the directory back from a backup"))

@@ -186,7 +186,7 @@ impl Core {
 
     /// Stores a blob with the body of another. The bytes are copied: so every file has one owner, and nobody counts.
     pub async fn copy_blob(
-        self: &Arc<Self>,
+        &self,
         source: (&BucketName, &BlobKey),
         target: (&BucketName, &BlobKey),
         options: CopyOptions,

@@ -17,7 +17,7 @@ use super::block::Span;
 use super::files::{Files, Hold};
 use super::layout::{self, FilePart, StoredBlob, StoredBody};
 use super::malformed;
-use crate::budget::Held;
+use crate::budget::{Budget, Held};
 use crate::core::Core;
 use crate::state::io_error;
 use crate::stream::read::on_disk_thread;
@@ -59,12 +59,7 @@ impl Core {
     }
 
     /// Opens a blob for reading.
-    pub async fn open_blob(
-        self: &Arc<Self>,
-        bucket: &BucketName,
-        key: &BlobKey,
-        options: GetOptions,
-    ) -> Result<Blob> {
+    pub async fn open_blob(&self, bucket: &BucketName, key: &BlobKey, options: GetOptions) -> Result<Blob> {
         let found = self.find_blob(bucket, key)?;
         let meta = found.stored.meta.clone();
         options.conditions.check(key, &meta)?;
@@ -75,7 +70,7 @@ impl Core {
 
     /// Opens the body of a blob.
     pub async fn open_body(
-        self: &Arc<Self>,
+        &self,
         bucket: &BucketName,
         key: &BlobKey,
         found: Found,
@@ -94,7 +89,8 @@ impl Core {
             return Ok(Box::pin(stream::iter(ready.into_iter().map(Ok))));
         };
         let reader = Reader {
-            core: self.clone(),
+            budget: self.budget.clone(),
+            registry: self.blobs.files.clone(),
             blob: (bucket.clone(), key.clone()),
             files,
             _hold: hold,
@@ -118,7 +114,9 @@ impl Core {
 
 /// A body on its way out.
 struct Reader {
-    core: Arc<Core>,
+    /// Not the whole engine: a reader may outlive it, and must not keep its state open.
+    budget: Arc<Budget>,
+    registry: Arc<Files>,
     blob: (BucketName, BlobKey),
     files: Vec<FilePart>,
     _hold: Hold,
@@ -172,14 +170,14 @@ impl Reader {
     }
 
     async fn read(&mut self, id: u64, span: Span) -> Result<(Bytes, Vec<Range<usize>>)> {
-        let permit = self.core.budget.read(span.file_bytes()).await?;
-        let mut buffer = self.core.budget.buffers.take(span.file_bytes(), permit);
+        let permit = self.budget.read(span.file_bytes()).await?;
+        let mut buffer = self.budget.buffers.take(span.file_bytes(), permit);
         let cached = match &self.open {
             Some(file) => file.read_cached_at(span.offset(), buffer.bytes_mut()),
             None => Ok(false),
         };
         if !cached.map_err(|error| self.unreadable(error))? {
-            let (files, open) = (self.core.blobs.files.clone(), self.open.take());
+            let (files, open) = (self.registry.clone(), self.open.take());
             let read = on_disk_thread(move || Ok(fill(&files, open, id, span, buffer))).await?;
             let (file, filled) = read.map_err(|error| self.unreadable(error))?;
             (self.open, buffer) = (Some(file), filled);

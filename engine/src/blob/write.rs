@@ -76,8 +76,11 @@ impl Core {
             let place = Place::Inline(batch.pieces.concat().into());
             return Ok(TakenBody { digest: digester.finish()?, place });
         }
-        let mut writing =
-            Writing::Begun(self.blobs.files.clone(), self.blobs.files.next_id(self.epoch)?, digester);
+        let mut writing = Writing::Begun(
+            self.blobs.files.clone(),
+            self.blobs.files.next_id(self.epoch)?,
+            Box::new(digester),
+        );
         loop {
             let permit = self.budget.write(batch.bytes).await;
             let step = move || {
@@ -151,7 +154,7 @@ impl Arriving {
 
 /// A file that is being written. It goes with its file if nobody finishes it.
 enum Writing {
-    Begun(Arc<Files>, u64, BodyDigester),
+    Begun(Arc<Files>, u64, Box<BodyDigester>),
     Open(Box<OpenFile>),
 }
 
@@ -159,7 +162,7 @@ struct OpenFile {
     files: Arc<Files>,
     file: NewFile,
     writer: BlockWriter,
-    digester: BodyDigester,
+    digester: Box<BodyDigester>,
 }
 
 enum Step {
