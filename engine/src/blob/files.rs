@@ -17,6 +17,7 @@ use anabranch_model::{Disk, DiskFile, Error, Open, Result};
 use parking_lot::{Condvar, Mutex};
 
 use super::layout::FilePart;
+use crate::state::io_error;
 
 /// The folder of all bodies.
 const FOLDER: &str = "blobs";
@@ -95,7 +96,7 @@ impl Files {
     }
 
     /// An id that was never given before.
-    pub fn next_id(&self, epoch: u32) -> Result<u64> {
+    fn next_id(&self, epoch: u32) -> Result<u64> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         if number >> NUMBER_BITS != 0 || u64::from(epoch) >> (64 - NUMBER_BITS) != 0 {
             return Err(Error::LimitExceeded("no more names for files of bodies are left".into()));
@@ -104,7 +105,7 @@ impl Files {
     }
 
     /// Makes the file of an id.
-    pub fn create(&self, id: u64) -> io::Result<Arc<dyn DiskFile>> {
+    fn create(&self, id: u64) -> io::Result<Arc<dyn DiskFile>> {
         self.make_folder(folder_of(id))?;
         self.disk.open(&path_of(id), Open::CreateNew)
     }
@@ -173,7 +174,7 @@ impl Files {
         self.known.lock().doomed.extend(ids);
     }
 
-    /// Removes up to `limit` doomed files that nobody reads. Returns false if there may be more.
+    /// Removes up to `limit` doomed files that nobody reads. Returns false if more can be removed now.
     pub fn remove_doomed(&self, limit: usize) -> bool {
         let ids: Vec<u64> = {
             let mut known = self.known.lock();
@@ -184,18 +185,19 @@ impl Files {
             });
             free
         };
-        ids.iter().for_each(|id| self.remove(*id));
-        ids.len() < limit
+        let removed = ids.iter().filter(|id| self.remove(**id)).count();
+        removed < limit
     }
 
-    /// Removes a file that nobody owns or reads; if that fails, the next upkeep tries again.
-    fn remove(&self, id: u64) {
+    /// Removes a file that nobody owns or reads; if that fails, a later upkeep tries again.
+    fn remove(&self, id: u64) -> bool {
         match self.disk.remove(&path_of(id)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!(%error, id, "the file of a body cannot be removed now");
                 self.doom([id]);
+                false
             }
-            _ => {}
+            _ => true,
         }
     }
 
@@ -250,9 +252,17 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// The file with this id, which is about to be made.
-    pub fn new(files: Arc<Files>, id: u64) -> NewFile {
-        NewFile { files, id, kept: false }
+    /// Makes a file under a new name. One that exists all the same, in a directory that was put together from several,
+    /// is not ours to write to.
+    pub fn create(files: &Arc<Files>, epoch: u32) -> Result<(NewFile, Arc<dyn DiskFile>)> {
+        loop {
+            let id = files.next_id(epoch)?;
+            match files.create(id) {
+                Ok(handle) => return Ok((NewFile { files: files.clone(), id, kept: false }, handle)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(io_error(error)),
+            }
+        }
     }
 
     /// Its id.
@@ -288,6 +298,20 @@ mod tests {
         assert!(ids.iter().all(|id| epoch_of(*id) == 5));
         assert!(files.next_id(1 << 24).is_err());
         assert_eq!(path_of(5 << NUMBER_BITS | 3), "blobs/05/0000050000000003");
+    }
+
+    #[test]
+    fn a_file_that_exists_is_not_written_to() {
+        let disk = SimDisk::new();
+        let files = Arc::new(Files::new(Arc::new(disk.clone())));
+        disk.create_folder("blobs").expect("made");
+        disk.create_folder("blobs/05").expect("made");
+        let foreign = path_of(5 << NUMBER_BITS);
+        drop(disk.open(&foreign, Open::CreateNew).expect("made"));
+        let (file, _) = NewFile::create(&files, 5).expect("made");
+        assert_eq!(file.id(), 5 << NUMBER_BITS | 1);
+        drop(file);
+        assert_eq!(disk.paths(), [foreign], "a file that was given up is gone, and no other");
     }
 
     #[test]

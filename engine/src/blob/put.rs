@@ -120,18 +120,25 @@ impl Core {
         let bytes_max = DELETE_FRAME_BYTES.min(self.sequencer.frame_bytes_max() / 4) as usize;
         let mut rest = keys;
         while !rest.is_empty() {
-            let mut bytes = 0;
-            let fit = rest.iter().take_while(|key| {
-                // The rows of blob, body and file.
-                bytes += 3 * (key.as_str().len() + 2 * CHANGE_BYTES);
-                bytes <= bytes_max
-            });
-            let (now, later) = rest.split_at(fit.count().max(1));
+            let (mut bytes, mut fit) = (0, 0);
+            while fit < rest.len() && bytes < bytes_max {
+                bytes += self.deletion_bytes(entered.number, &rest[fit])?;
+                fit += usize::from(bytes <= bytes_max || fit == 0);
+            }
+            let (now, later) = rest.split_at(fit);
             let deleted = self.delete_in(bucket, &entered, now, &WriteCondition::None).await;
             results.extend(now.iter().map(|_| deleted.clone()));
             rest = later;
         }
         Ok(results)
+    }
+
+    /// About what the deletion of a blob takes in a frame.
+    fn deletion_bytes(&self, bucket: u64, key: &BlobKey) -> Result<usize> {
+        let row = layout::blob_key(bucket, key);
+        let stored = self.rows.get(&row)?.and_then(|value| StoredBlob::decode(&value).ok());
+        let files = stored.map_or(0, |stored| stored.body.files().len());
+        Ok(2 * (row.len() + CHANGE_BYTES) + files * 2 * CHANGE_BYTES)
     }
 
     async fn delete_in(

@@ -27,14 +27,21 @@ pub struct Scan {
 }
 
 impl Core {
-    /// Does a bounded part of what is to be done, or all of it.
+    /// Does a bounded part of what is to be done, or all of it. Folders are looked through one in a turn; whatever else
+    /// is left calls for the next turn at once.
     pub fn keep_blobs(&self, all: bool, settle: &mut dyn FnMut(Done)) {
         loop {
-            let outcome = self.sweep_dead(settle).and_then(|swept| Ok(swept & self.scan_folder()?));
+            let outcome = self.sweep_dead(settle).and_then(|swept| Ok((swept, self.scan_folder()?)));
             let removed = self.blobs.files.remove_doomed(FILES_MAX);
             match outcome {
                 Err(error) => return tracing::warn!(%error, "what blobs left behind stays for now"),
-                Ok(done) if done && removed || !all => return,
+                Ok((true, true)) if removed => return,
+                Ok((swept, _)) if !all => {
+                    if !swept || !removed {
+                        self.sequencer.wake_upkeep();
+                    }
+                    return;
+                }
                 Ok(_) => {}
             }
             if self.sequencer.stopped().is_some() {

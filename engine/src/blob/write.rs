@@ -76,11 +76,7 @@ impl Core {
             let place = Place::Inline(batch.pieces.concat().into());
             return Ok(TakenBody { digest: digester.finish()?, place });
         }
-        let mut writing = Writing::Begun(
-            self.blobs.files.clone(),
-            self.blobs.files.next_id(self.epoch)?,
-            Box::new(digester),
-        );
+        let mut writing = Writing::Begun(self.blobs.files.clone(), self.epoch, Box::new(digester));
         loop {
             let permit = self.budget.write(batch.bytes).await;
             let step = move || {
@@ -154,7 +150,8 @@ impl Arriving {
 
 /// A file that is being written. It goes with its file if nobody finishes it.
 enum Writing {
-    Begun(Arc<Files>, u64, Box<BodyDigester>),
+    /// With the epoch that names its file.
+    Begun(Arc<Files>, u32, Box<BodyDigester>),
     Open(Box<OpenFile>),
 }
 
@@ -174,10 +171,9 @@ impl Writing {
     fn write(self, batch: Batch) -> Result<Step> {
         let mut open = match self {
             Writing::Open(open) => open,
-            Writing::Begun(files, id, digester) => {
-                // Before the file is made: a call that fails half-way may have made it.
-                let file = NewFile::new(files.clone(), id);
-                let writer = BlockWriter::new(files.create(id).map_err(io_error)?, id);
+            Writing::Begun(files, epoch, digester) => {
+                let (file, handle) = NewFile::create(&files, epoch)?;
+                let writer = BlockWriter::new(handle, file.id());
                 Box::new(OpenFile { files, file, writer, digester })
             }
         };
