@@ -7,10 +7,12 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::bench::BenchArgs;
+use crate::blob::BlobArgs;
 use crate::failure::Failure;
+use crate::queue::QueueArgs;
 use crate::stream::StreamArgs;
 use crate::up::UpArgs;
-use crate::{bench, output, stream, up};
+use crate::{bench, blob, output, queue, stream, up};
 
 /// An event bus in one binary: durable, ordered, sharded streams.
 ///
@@ -30,6 +32,10 @@ enum Command {
     Up(UpArgs),
     /// Make, write, read and reshard streams
     Stream(StreamArgs),
+    /// Make queues, and send and receive messages
+    Queue(QueueArgs),
+    /// Make buckets, and store and read blobs
+    Blob(BlobArgs),
     /// Measure the engine beside the limit of this machine
     Bench(BenchArgs),
     /// Print the completions of a shell
@@ -48,7 +54,9 @@ pub(crate) fn run() -> ExitCode {
     let (result, json) = match cli.command {
         None => (up::run(&cli.up), false),
         Some(Command::Up(args)) => (up::run(&args), false),
-        Some(Command::Stream(args)) => (stream::run(&args), args.json),
+        Some(Command::Stream(args)) => (stream::run(&args), args.data.json),
+        Some(Command::Queue(args)) => (queue::run(&args), args.data.json),
+        Some(Command::Blob(args)) => (blob::run(&args), args.data.json),
         Some(Command::Bench(args)) => (bench::run(&args), args.json),
         Some(Command::Completions { shell }) => (completions(shell), false),
     };

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{DirectoryLock, Engine, Holder, LockError, Options, SystemClock, SystemDisk};
-use anabranch_model::{Clock, StreamStore};
+use anabranch_model::Clock;
 
 use crate::failure::Failure;
-use crate::remote::Remote;
 use crate::runtime::pause;
+use crate::stores::Stores;
 
 /// The file in which a data directory names its holder; it is there as soon as anything is.
 const LOCK_FILE: &str = "LOCK";
@@ -36,9 +36,9 @@ pub(crate) enum Missing {
     Refuse,
 }
 
-/// A store, wherever it is.
+/// The stores of a data directory, wherever they are.
 pub(crate) struct Connection {
-    store: Arc<dyn StreamStore>,
+    stores: Stores,
     /// Set if the engine runs in this process.
     local: Option<Local>,
 }
@@ -77,12 +77,12 @@ fn is_starting(holder: &Holder) -> bool {
 
 impl Connection {
     fn remote(address: SocketAddr) -> Self {
-        Connection { store: Arc::new(Remote::new(address)), local: None }
+        Connection { stores: Stores::at(address), local: None }
     }
 
-    /// The store.
-    pub(crate) fn store(&self) -> &dyn StreamStore {
-        &*self.store
+    /// The stores.
+    pub(crate) fn stores(&self) -> &Stores {
+        &self.stores
     }
 
     /// Whether others can write while this command reads.
@@ -101,7 +101,7 @@ impl Connection {
 
 async fn open(data: &Path, lock: DirectoryLock) -> Result<Connection, Failure> {
     let engine = open_engine(data, Options::default(), Arc::new(SystemClock::new())).await?;
-    Ok(Connection { store: Arc::new(engine.clone()), local: Some(Local { engine, _lock: lock }) })
+    Ok(Connection { stores: Stores::of(&engine), local: Some(Local { engine, _lock: lock }) })
 }
 
 /// Opens the engine on a directory whose lock the caller holds.

@@ -35,8 +35,8 @@ pub(crate) struct Told {
     message: String,
     hint: String,
     exit: u8,
-    /// Records that were stored before the failure, where a command stores many.
-    stored: Option<u64>,
+    /// What was stored before the failure, where a command stores many: how many, and what they are.
+    stored: Option<(u64, &'static str)>,
 }
 
 impl Failure {
@@ -73,10 +73,10 @@ impl Failure {
         self
     }
 
-    /// The same failure, which came after so many records had been stored.
-    pub(crate) fn after_storing(mut self, records: u64) -> Self {
+    /// The same failure, which came after so many of these had been stored.
+    pub(crate) fn after_storing(mut self, count: u64, one: &'static str) -> Self {
         if let Failure::Told(told) = &mut self {
-            told.stored = Some(records);
+            told.stored = Some((count, one));
         }
         self
     }
@@ -99,7 +99,7 @@ impl Failure {
 impl Told {
     fn text(&self) -> String {
         let stored = match self.stored {
-            Some(records) => format!("note: {} stored before that\n", counted(records, "record")),
+            Some((count, one)) => format!("note: {} stored before that\n", counted(count, one)),
             None => String::new(),
         };
         format!("error: {}\n{stored}hint: {}\n", one_line(&self.message), one_line(&self.hint))
@@ -107,8 +107,8 @@ impl Told {
 
     fn json(&self) -> String {
         let mut error = json!({ "code": self.code, "message": self.message, "hint": self.hint });
-        if let Some(records) = self.stored {
-            error["stored"] = records.into();
+        if let Some((count, _)) = self.stored {
+            error["stored"] = count.into();
         }
         format!("{}\n", json!({ "error": error }))
     }
@@ -141,21 +141,7 @@ impl From<io::Error> for Failure {
 
 fn hint(error: &Error) -> &'static str {
     match error {
-        Error::Invalid(_)
-        | Error::BucketNotFound(_)
-        | Error::BucketExists(_)
-        | Error::BucketNotEmpty(_)
-        | Error::BlobNotFound(..)
-        | Error::PreconditionFailed(_)
-        | Error::NotModified(_)
-        | Error::RangeInvalid { .. }
-        | Error::ChecksumMismatch(_)
-        | Error::BodySizeMismatch { .. }
-        | Error::BodyTooLarge { .. }
-        | Error::UploadNotFound(_)
-        | Error::PartNotFound(_)
-        | Error::PartsOutOfOrder(..)
-        | Error::PartTooSmall { .. } => "change the value and try again; nothing was changed",
+        Error::Invalid(_) => "change the value and try again; nothing was changed",
         Error::StreamNotFound(_) => {
             "`anabranch stream ls` shows the streams, `anabranch stream create NAME` makes one"
         }
@@ -166,8 +152,10 @@ fn hint(error: &Error) -> &'static str {
         Error::NotNeighbours(..) => {
             "`anabranch stream describe NAME` shows the shards in the order of their ranges"
         }
-        Error::QueueNotFound(_) => "make the queue first",
-        Error::QueueExists(_) => "choose another name, or remove the queue first",
+        Error::QueueNotFound(_) => {
+            "`anabranch queue ls` shows the queues, `anabranch queue create NAME` makes one"
+        }
+        Error::QueueExists(_) => "choose another name, or remove it with `anabranch queue rm NAME`",
         Error::ReceiptInvalid(..) | Error::ReceiptExpired(_) | Error::NotInFlight(_) => {
             "receive the message again and use the receipt that comes with it"
         }
@@ -181,6 +169,21 @@ fn hint(error: &Error) -> &'static str {
             "read the items again and decide anew; nothing was changed"
         }
         Error::TokenReused => "send the transaction with a token of its own",
+        Error::BucketNotFound(_) => {
+            "`anabranch blob ls` shows the buckets, `anabranch blob create BUCKET` makes one"
+        }
+        Error::BucketExists(_) => "use it, or choose another name",
+        Error::BucketNotEmpty(_) => "`anabranch blob rm BUCKET --recursive` removes it with its blobs",
+        Error::BlobNotFound(..) => "`anabranch blob ls BUCKET` shows the keys",
+        Error::PreconditionFailed(_) => "someone else was faster: look at the blob again and decide anew",
+        Error::NotModified(_) => "there is nothing to do: use what you have",
+        Error::RangeInvalid { .. } => "ask for bytes that the body has",
+        Error::ChecksumMismatch(_) | Error::BodySizeMismatch { .. } => "send it again; nothing was changed",
+        Error::BodyTooLarge { .. } => "send it in parts, as `anabranch blob put` does",
+        Error::UploadNotFound(_) => "begin the upload anew",
+        Error::PartNotFound(_) | Error::PartsOutOfOrder(..) | Error::PartTooSmall { .. } => {
+            "list the parts of the upload, and put again what is missing"
+        }
         Error::LimitExceeded(_) => "remove something first",
         Error::Throttled { .. } => "wait, split the shard, or switch `shard_limits` off in the configuration",
         Error::Busy { .. } => "try again, or raise `memory` in the configuration of `anabranch up`",
@@ -200,7 +203,9 @@ mod tests {
 
     #[test]
     fn a_failure_is_one_line_and_a_hint() {
-        let Failure::Told(told) = Failure::usage("bad\nname \u{1b}[31m", "look").after_storing(1_000) else {
+        let Failure::Told(told) =
+            Failure::usage("bad\nname \u{1b}[31m", "look").after_storing(1_000, "record")
+        else {
             panic!("it is for people");
         };
         assert_eq!(

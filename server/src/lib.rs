@@ -1,8 +1,8 @@
 //! The `anabranch` binary: a server on the embedded engine, and the command line that talks to it.
 //!
 //! Read in this order: what can be asked for (`cli`), the server from start to drain (`up`, `config`), the API that
-//! commands use when a server runs ([`api`], `http`, [`remote`]), how a command finds its data (`connect`), and the
-//! commands themselves (`stream`, `bench`).
+//! commands use when a server runs ([`api`], `host`, `http`, [`remote`]), who keeps what (`stores`), how a command
+//! finds its data (`connect`), and the commands themselves (`stream`, `queue`, `blob`, `bench`).
 //!
 //! Invariant: this is the only crate that sees everything, and nothing depends on it. Commands are written against
 //! the ports of the model and cannot tell a server from a directory.
@@ -14,23 +14,33 @@ mod monitor;
 mod up;
 
 pub mod api;
+mod host;
 mod http;
 pub mod remote;
+mod stores;
 
+mod blob;
+mod command;
 mod connect;
+mod queue;
 mod stream;
 
 mod bench;
 
+mod confirm;
 mod failure;
 mod limits;
 mod logging;
 mod memory;
 mod output;
+mod patience;
+mod progress;
 mod quantity;
 mod runtime;
 
+pub use host::Host;
 pub use remote::Remote;
+pub use stores::Stores;
 
 /// Does what the command line asks for and returns the exit code.
 pub fn run() -> std::process::ExitCode {

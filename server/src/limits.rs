@@ -17,6 +17,10 @@ pub(crate) const MONITOR_CONNECTIONS_MAX: usize = 32;
 pub(crate) const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How long a client may take to send the body of a request.
 pub(crate) const BODY_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Bytes that a refused request may still send, so that its client is there to read why.
+pub(crate) const REFUSED_BYTES_MAX: u64 = 16 << 20;
+/// How long it may take for that.
+pub(crate) const REFUSED_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long a client may take no bytes of an answer. What was read for it stays in memory meanwhile, so it is short;
 /// `stream tail` in a paused terminal is cut off and goes on where it was.
 pub(crate) const WRITE_STALL_MAX: Duration = Duration::from_secs(10);
@@ -34,7 +38,7 @@ pub(crate) const LINE_BYTES_MAX: usize = 32 << 20;
 
 /// How long a client waits for a connection.
 pub(crate) const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long a client waits for an answer.
+/// How long a client waits for an answer: longer than the longest wait of a receive.
 pub(crate) const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
 /// How long a client keeps an idle connection: less than the server does.
 pub(crate) const CLIENT_IDLE_MAX: Duration = Duration::from_secs(20);
@@ -47,3 +51,13 @@ pub(crate) const READS_MAX: usize = 16;
 pub(crate) const POLL_WAIT: Duration = Duration::from_millis(250);
 /// Bytes after which `stream put` sends a batch.
 pub(crate) const PUT_BATCH_BYTES: usize = 1 << 20;
+
+/// Bytes of one part of `blob put`. What is smaller is put at once. Each is held in memory, so that it can be sent again.
+pub(crate) const PUT_PART_BYTES: u64 = 8 << 20;
+/// Bytes that `blob get` and `blob put` read or write in one go.
+pub(crate) const COPY_BYTES: usize = 256 << 10;
+
+const _: () = assert!(
+    ANSWER_WAIT_MAX.as_secs()
+        > anabranch_model::limits::RECEIVE_WAIT_MAX.as_secs() + MEMORY_WAIT_MAX.as_secs()
+);

@@ -14,23 +14,23 @@ use std::time::Duration;
 
 use anabranch_engine::{DirectoryLock, Engine, Options, SystemClock};
 use anabranch_model::Clock;
-use axum::{Router, middleware};
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::api::wire::StatusReply;
-use crate::api::{self, Api};
 use crate::config::{Address, Settings};
 use crate::connect::{lock_failure, open_engine};
 use crate::failure::Failure;
-use crate::http::{Budget, Observer, Port, Stopper, observe, refuse_web_pages, serve};
-use crate::limits::{CONNECTIONS_MAX, MONITOR_CONNECTIONS_MAX};
+use crate::host::{Host, StatusSource, guarded};
+use crate::http::{Budget, Port, Stopper, serve};
+use crate::limits::MONITOR_CONNECTIONS_MAX;
 use crate::logging::{self, LogFormat};
 use crate::monitor::{self, Monitor};
 use crate::output;
 use crate::runtime::{self, Signals};
+use crate::stores::Stores;
 
 /// What the lock of a directory says about who holds it.
 pub(crate) const COMMAND: &str = "anabranch up";
@@ -121,8 +121,7 @@ struct Server {
     monitor: SocketAddr,
     engine: Engine,
     health: Monitor,
-    api_stopper: Stopper,
-    api_task: JoinHandle<()>,
+    api: Host,
     /// The monitor outlives the rest, so that it can tell of the drain.
     monitor_stopper: Stopper,
     monitor_task: JoinHandle<()>,
@@ -136,8 +135,7 @@ impl Server {
         monitor: TcpListener,
     ) -> Result<Self, Failure> {
         let no_address = |error| Failure::io("find the address of", &settings.data, &error);
-        let (listen_address, monitor_address) =
-            (listen.local_addr().map_err(no_address)?, monitor.local_addr().map_err(no_address)?);
+        let monitor_address = monitor.local_addr().map_err(no_address)?;
 
         let health = Monitor::start()?;
         let (monitor_stopper, monitor_stop) = Stopper::new();
@@ -159,28 +157,16 @@ impl Server {
         };
         let engine = open_engine(&settings.data, options, clock.clone()).await?;
 
-        let (api_stopper, api_stop) = Stopper::new();
-        let api = Api {
-            store: Arc::new(engine.clone()),
-            status: status_of(engine.clone(), clock.clone()),
-            budget: Budget::new(request_bytes),
-            stop: api_stop.clone(),
-        };
-        let api_port = Port {
-            name: "listen",
-            listener: listen,
-            router: guarded(api::router(Arc::new(api)), clock, api_label),
-            connections_max: CONNECTIONS_MAX,
-        };
-        let api_task = tokio::spawn(serve(api_port, api_stop));
+        let status = status_of(engine.clone(), clock.clone());
+        let api = Host::serve(listen, Stores::of(&engine), status, Budget::new(request_bytes), clock)
+            .map_err(no_address)?;
         health.serving(engine.clone());
         Ok(Server {
-            listen: listen_address,
+            listen: api.address(),
             monitor: monitor_address,
             engine,
             health,
-            api_stopper,
-            api_task,
+            api,
             monitor_stopper,
             monitor_task,
         })
@@ -189,8 +175,7 @@ impl Server {
     /// Refuses, drains, closes: three steps in this order.
     async fn drain(self) -> Result<(), Failure> {
         self.health.draining();
-        self.api_stopper.stop();
-        let _ = self.api_task.await;
+        self.api.stop().await;
         let closed = self.engine.close().await;
         self.monitor_stopper.stop();
         let _ = self.monitor_task.await;
@@ -200,7 +185,7 @@ impl Server {
     }
 }
 
-fn status_of(engine: Engine, clock: Arc<dyn Clock>) -> Box<dyn Fn() -> StatusReply + Send + Sync> {
+fn status_of(engine: Engine, clock: Arc<dyn Clock>) -> StatusSource {
     let started_at = clock.elapsed();
     Box::new(move || StatusReply {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -208,17 +193,6 @@ fn status_of(engine: Engine, clock: Arc<dyn Clock>) -> Box<dyn Fn() -> StatusRep
         uptime_seconds: clock.elapsed().saturating_sub(started_at).as_secs(),
         engine: engine.status().into(),
     })
-}
-
-/// What stands in front of both ports. Refusals are counted too, so counting comes first.
-fn guarded(router: Router, clock: Arc<dyn Clock>, label: fn(&str) -> &'static str) -> Router {
-    router
-        .layer(middleware::from_fn(refuse_web_pages))
-        .layer(middleware::from_fn_with_state(Observer { clock, label }, observe))
-}
-
-fn api_label(path: &str) -> &'static str {
-    api::operation_at(path).unwrap_or("other")
 }
 
 async fn keep_metrics(monitor: Monitor) {

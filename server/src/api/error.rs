@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use anabranch_model::blob::{BlobKey, BucketName, ChecksumAlgorithm, UploadId};
 use anabranch_model::queue::{MessageId, MoveId, QueueName, Receipt};
 use anabranch_model::{Error, SequenceNumber, ShardId, StreamName};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::text::Text;
+use super::text::{Number, Text, Verbatim};
 
 /// Limits that a shard may be over. The model names them with texts that live as long as the program, so a reader
 /// can only give back a text that it knows.
@@ -15,6 +16,11 @@ const LIMITS_KNOWN: [&str; 4] =
     ["1000 records written a second", "1 MiB written a second", "2 MiB read a second", "5 reads a second"];
 /// What stands for a limit that this build does not know.
 const LIMIT_UNKNOWN: &str = "what it may take in a second";
+
+/// The digest that a body is compared by beside the checksums of the model.
+const MD5: &str = "md5";
+/// What stands for a checksum that this build does not know.
+const CHECKSUM_UNKNOWN: &str = "checksum";
 
 /// An error, with the fields that make it the same error on the other side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +55,34 @@ pub enum ErrorBody {
     MoveRunning { queue: Text<QueueName> },
     /// [`Error::InFlightLimit`].
     InFlightLimit { queue: Text<QueueName>, limit: usize },
+    /// [`Error::BucketNotFound`].
+    BucketNotFound { bucket: Text<BucketName> },
+    /// [`Error::BucketExists`].
+    BucketExists { bucket: Text<BucketName> },
+    /// [`Error::BucketNotEmpty`].
+    BucketNotEmpty { bucket: Text<BucketName> },
+    /// [`Error::BlobNotFound`].
+    BlobNotFound { bucket: Text<BucketName>, key: Verbatim<BlobKey> },
+    /// [`Error::PreconditionFailed`].
+    PreconditionFailed { key: Verbatim<BlobKey> },
+    /// [`Error::NotModified`].
+    NotModified { key: Verbatim<BlobKey> },
+    /// [`Error::RangeInvalid`].
+    RangeInvalid { size: u64 },
+    /// [`Error::ChecksumMismatch`].
+    ChecksumMismatch { algorithm: String },
+    /// [`Error::BodySizeMismatch`].
+    BodySizeMismatch { declared: u64, received: u64 },
+    /// [`Error::BodyTooLarge`].
+    BodyTooLarge { limit_bytes: u64 },
+    /// [`Error::UploadNotFound`].
+    UploadNotFound { upload: Verbatim<UploadId> },
+    /// [`Error::PartNotFound`].
+    PartNotFound { part: Number },
+    /// [`Error::PartsOutOfOrder`].
+    PartsOutOfOrder { part: Number, next: Number },
+    /// [`Error::PartTooSmall`].
+    PartTooSmall { part: Number, bytes: u64 },
     /// [`Error::LimitExceeded`].
     LimitExceeded { message: String },
     /// [`Error::Throttled`].
@@ -90,21 +124,6 @@ impl From<Error> for ErrorBody {
             Error::MoveNotRunning(id) => ErrorBody::MoveNotRunning { id: Text(id) },
             Error::MoveRunning(queue) => ErrorBody::MoveRunning { queue: Text(queue) },
             Error::InFlightLimit { queue, limit } => ErrorBody::InFlightLimit { queue: Text(queue), limit },
-            // No call of this API touches blobs, so their errors need no form of their own here.
-            error @ (Error::BucketNotFound(_)
-            | Error::BucketExists(_)
-            | Error::BucketNotEmpty(_)
-            | Error::BlobNotFound(..)
-            | Error::PreconditionFailed(_)
-            | Error::NotModified(_)
-            | Error::RangeInvalid { .. }
-            | Error::ChecksumMismatch(_)
-            | Error::BodySizeMismatch { .. }
-            | Error::BodyTooLarge { .. }
-            | Error::UploadNotFound(_)
-            | Error::PartNotFound(_)
-            | Error::PartsOutOfOrder(..)
-            | Error::PartTooSmall { .. }) => ErrorBody::Invalid { message: error.to_string() },
             // The calls of this interface are about streams; what tables say has a wire format of its own.
             error @ (Error::TableNotFound(_)
             | Error::TableExists(_)
@@ -115,6 +134,28 @@ impl From<Error> for ErrorBody {
             error @ (Error::TableBusy(_) | Error::TransactionConflict) => {
                 ErrorBody::Unavailable { message: error.to_string() }
             }
+            Error::BucketNotFound(bucket) => ErrorBody::BucketNotFound { bucket: Text(bucket) },
+            Error::BucketExists(bucket) => ErrorBody::BucketExists { bucket: Text(bucket) },
+            Error::BucketNotEmpty(bucket) => ErrorBody::BucketNotEmpty { bucket: Text(bucket) },
+            Error::BlobNotFound(bucket, key) => {
+                ErrorBody::BlobNotFound { bucket: Text(bucket), key: Verbatim(key) }
+            }
+            Error::PreconditionFailed(key) => ErrorBody::PreconditionFailed { key: Verbatim(key) },
+            Error::NotModified(key) => ErrorBody::NotModified { key: Verbatim(key) },
+            Error::RangeInvalid { size } => ErrorBody::RangeInvalid { size },
+            Error::ChecksumMismatch(algorithm) => {
+                ErrorBody::ChecksumMismatch { algorithm: algorithm.to_owned() }
+            }
+            Error::BodySizeMismatch { declared, received } => {
+                ErrorBody::BodySizeMismatch { declared, received }
+            }
+            Error::BodyTooLarge { limit_bytes } => ErrorBody::BodyTooLarge { limit_bytes },
+            Error::UploadNotFound(upload) => ErrorBody::UploadNotFound { upload: Verbatim(upload) },
+            Error::PartNotFound(part) => ErrorBody::PartNotFound { part: Number(part) },
+            Error::PartsOutOfOrder(part, next) => {
+                ErrorBody::PartsOutOfOrder { part: Number(part), next: Number(next) }
+            }
+            Error::PartTooSmall { part, bytes } => ErrorBody::PartTooSmall { part: Number(part), bytes },
             Error::LimitExceeded(message) => ErrorBody::LimitExceeded { message },
             Error::Throttled { shard, limit, retry_after } => {
                 ErrorBody::Throttled { shard: Text(shard), limit: limit.to_owned(), retry_after }
@@ -148,6 +189,22 @@ impl From<ErrorBody> for Error {
             ErrorBody::MoveNotRunning { id } => Error::MoveNotRunning(id.0),
             ErrorBody::MoveRunning { queue } => Error::MoveRunning(queue.0),
             ErrorBody::InFlightLimit { queue, limit } => Error::InFlightLimit { queue: queue.0, limit },
+            ErrorBody::BucketNotFound { bucket } => Error::BucketNotFound(bucket.0),
+            ErrorBody::BucketExists { bucket } => Error::BucketExists(bucket.0),
+            ErrorBody::BucketNotEmpty { bucket } => Error::BucketNotEmpty(bucket.0),
+            ErrorBody::BlobNotFound { bucket, key } => Error::BlobNotFound(bucket.0, key.0),
+            ErrorBody::PreconditionFailed { key } => Error::PreconditionFailed(key.0),
+            ErrorBody::NotModified { key } => Error::NotModified(key.0),
+            ErrorBody::RangeInvalid { size } => Error::RangeInvalid { size },
+            ErrorBody::ChecksumMismatch { algorithm } => Error::ChecksumMismatch(known_checksum(&algorithm)),
+            ErrorBody::BodySizeMismatch { declared, received } => {
+                Error::BodySizeMismatch { declared, received }
+            }
+            ErrorBody::BodyTooLarge { limit_bytes } => Error::BodyTooLarge { limit_bytes },
+            ErrorBody::UploadNotFound { upload } => Error::UploadNotFound(upload.0),
+            ErrorBody::PartNotFound { part } => Error::PartNotFound(part.0),
+            ErrorBody::PartsOutOfOrder { part, next } => Error::PartsOutOfOrder(part.0, next.0),
+            ErrorBody::PartTooSmall { part, bytes } => Error::PartTooSmall { part: part.0, bytes },
             ErrorBody::LimitExceeded { message } => Error::LimitExceeded(message),
             ErrorBody::Throttled { shard, limit, retry_after } => {
                 let limit = LIMITS_KNOWN.into_iter().find(|known| *known == limit).unwrap_or(LIMIT_UNKNOWN);
@@ -165,24 +222,30 @@ impl From<ErrorBody> for Error {
     }
 }
 
+/// The name of a checksum as the model spells it.
+fn known_checksum(name: &str) -> &'static str {
+    let mut known = ChecksumAlgorithm::ALL.into_iter().map(ChecksumAlgorithm::name).chain([MD5]);
+    known.find(|known| *known == name).unwrap_or(CHECKSUM_UNKNOWN)
+}
+
 /// The stable code of an error, as programs see it in JSON.
 pub fn code(error: &Error) -> &'static str {
     match error {
-        Error::Invalid(_)
-        | Error::BucketNotFound(_)
-        | Error::BucketExists(_)
-        | Error::BucketNotEmpty(_)
-        | Error::BlobNotFound(..)
-        | Error::PreconditionFailed(_)
-        | Error::NotModified(_)
-        | Error::RangeInvalid { .. }
-        | Error::ChecksumMismatch(_)
-        | Error::BodySizeMismatch { .. }
-        | Error::BodyTooLarge { .. }
-        | Error::UploadNotFound(_)
-        | Error::PartNotFound(_)
-        | Error::PartsOutOfOrder(..)
-        | Error::PartTooSmall { .. } => "invalid",
+        Error::Invalid(_) => "invalid",
+        Error::BucketNotFound(_) => "bucket_not_found",
+        Error::BucketExists(_) => "bucket_exists",
+        Error::BucketNotEmpty(_) => "bucket_not_empty",
+        Error::BlobNotFound(..) => "blob_not_found",
+        Error::PreconditionFailed(_) => "precondition_failed",
+        Error::NotModified(_) => "not_modified",
+        Error::RangeInvalid { .. } => "range_invalid",
+        Error::ChecksumMismatch(_) => "checksum_mismatch",
+        Error::BodySizeMismatch { .. } => "body_size_mismatch",
+        Error::BodyTooLarge { .. } => "body_too_large",
+        Error::UploadNotFound(_) => "upload_not_found",
+        Error::PartNotFound(_) => "part_not_found",
+        Error::PartsOutOfOrder(..) => "parts_out_of_order",
+        Error::PartTooSmall { .. } => "part_too_small",
         Error::StreamNotFound(_) => "stream_not_found",
         Error::StreamExists(_) => "stream_exists",
         Error::ShardNotFound(..) => "shard_not_found",
@@ -221,20 +284,25 @@ pub(super) fn status(error: &Error) -> StatusCode {
         Error::Invalid(_)
         | Error::NotNeighbours(..)
         | Error::ReceiptInvalid(..)
+        | Error::ChecksumMismatch(_)
+        | Error::BodySizeMismatch { .. }
+        | Error::PartsOutOfOrder(..)
+        | Error::PartTooSmall { .. }
         | Error::LimitExceeded(_) => StatusCode::BAD_REQUEST,
         Error::StreamNotFound(_)
         | Error::ShardNotFound(..)
         | Error::QueueNotFound(_)
-        | Error::MoveNotRunning(_) => StatusCode::NOT_FOUND,
+        | Error::MoveNotRunning(_)
+        | Error::BucketNotFound(_)
+        | Error::BlobNotFound(..)
+        | Error::UploadNotFound(_)
+        | Error::PartNotFound(_) => StatusCode::NOT_FOUND,
         Error::StreamExists(_)
         | Error::ShardClosed(_)
         | Error::QueueExists(_)
         | Error::ReceiptExpired(_)
         | Error::NotInFlight(_)
-        | Error::MoveRunning(_) => StatusCode::CONFLICT,
-        Error::Throttled { .. } | Error::InFlightLimit { .. } => StatusCode::TOO_MANY_REQUESTS,
-        Error::LimitExceeded(_)
-        | Error::BucketNotFound(_)
+        | Error::MoveRunning(_)
         | Error::BucketExists(_)
         | Error::BucketNotEmpty(_)
         | Error::BlobNotFound(..)
@@ -260,6 +328,12 @@ pub(super) fn status(error: &Error) -> StatusCode {
         | Error::TransactionCancelled { .. }
         | Error::TransactionConflict => StatusCode::CONFLICT,
         Error::Throttled { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Error::BucketNotEmpty(_) => StatusCode::CONFLICT,
+        // An answer with 304 has no body, and the reason stands in the body.
+        Error::PreconditionFailed(_) | Error::NotModified(_) => StatusCode::PRECONDITION_FAILED,
+        Error::RangeInvalid { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
+        Error::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        Error::Throttled { .. } | Error::InFlightLimit { .. } => StatusCode::TOO_MANY_REQUESTS,
         Error::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         Error::Busy { .. } | Error::Unavailable(_) | Error::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
         Error::Damaged { .. } | Error::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -269,6 +343,7 @@ pub(super) fn status(error: &Error) -> StatusCode {
 #[cfg(test)]
 mod tests {
     use anabranch_model::NextMove;
+    use anabranch_model::blob::PartNumber;
 
     use super::*;
 
@@ -277,6 +352,10 @@ mod tests {
         let number = SequenceNumber::from_u128;
         let queue = || QueueName::new("orders.fifo").unwrap();
         let message = || MessageId::new("m-1").unwrap();
+        let bucket = || BucketName::new("photos").unwrap();
+        // Shown with escapes, and sent without.
+        let key = || BlobKey::new("a\nb\u{202e}/\\").unwrap();
+        let part = |number| PartNumber::new(number).unwrap();
         vec![
             Error::Invalid("wrong".into()),
             Error::StreamNotFound(stream()),
@@ -292,6 +371,21 @@ mod tests {
             Error::MoveNotRunning(MoveId::new("7").unwrap()),
             Error::MoveRunning(queue()),
             Error::InFlightLimit { queue: queue(), limit: 120_000 },
+            Error::BucketNotFound(bucket()),
+            Error::BucketExists(bucket()),
+            Error::BucketNotEmpty(bucket()),
+            Error::BlobNotFound(bucket(), key()),
+            Error::PreconditionFailed(key()),
+            Error::NotModified(key()),
+            Error::RangeInvalid { size: 7 },
+            Error::ChecksumMismatch(ChecksumAlgorithm::Crc64Nvme.name()),
+            Error::ChecksumMismatch(MD5),
+            Error::BodySizeMismatch { declared: 5 << 40, received: 0 },
+            Error::BodyTooLarge { limit_bytes: 5 << 30 },
+            Error::UploadNotFound(UploadId::new("u\"1").unwrap()),
+            Error::PartNotFound(part(1)),
+            Error::PartsOutOfOrder(part(3), part(2)),
+            Error::PartTooSmall { part: part(10_000), bytes: 1 },
             Error::LimitExceeded("too many".into()),
             Error::Throttled {
                 shard: ShardId::numbered(2),
@@ -319,7 +413,8 @@ mod tests {
     #[test]
     fn retrying_never_looks_like_a_wrong_call() {
         for error in every_error() {
-            let client_is_wrong = matches!(status(&error).as_u16(), 400 | 404 | 409);
+            let status = status(&error);
+            let client_is_wrong = status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS;
             assert_eq!(client_is_wrong, error.next_move() == NextMove::FixCall, "{error}");
         }
     }

@@ -8,24 +8,37 @@
 //!        Error    ◀── ErrorBody ◀── JSON ◀── FailedReply ◀── Error
 //! ```
 //!
+//! Bodies of blobs are the exception: they travel as they are, in pieces, beside a header with the JSON ([`transfer`]).
+//!
 //! Invariant: what arrives is parsed into checked values here, and no type of this module is seen behind it.
 
 pub mod error;
 pub mod text;
 pub mod wire;
 
+pub mod transfer;
+
 mod batch;
+mod blobs;
+mod meter;
+mod queues;
 mod receive;
 mod serve;
 
+pub(crate) use meter::describe as describe_metrics;
 pub(crate) use serve::{Api, router};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wire::{
-    AppendReply, AppendRequest, BatchBody, CreateRequest, Empty, FollowLine, FollowRequest, MergeRequest,
-    OpenedReply, PageReply, ReadRequest, RetentionRequest, ShardBody, ShardsRequest, SplitRequest,
-    StatusReply, StreamBody, StreamRequest, StreamsRequest,
+    AppendReply, AppendRequest, BatchBody, BeginUploadRequest, BlobMetaBody, BlobPlace, BlobsReply,
+    BlobsRequest, BucketBody, BucketRequest, BucketsRequest, CompleteUploadRequest, CopyBlobRequest,
+    CreateRequest, DeleteBlobRequest, DeleteBlobsRequest, DeleteMessagesRequest, Empty, FollowLine,
+    FollowRequest, GetBlobReply, GetBlobRequest, MergeRequest, MoveBody, MovedReply, MovesReply, OpenedReply,
+    PageReply, PartBody, PartsRequest, PutBlobRequest, PutPartRequest, QueueBody, QueueOptionsRequest,
+    QueueRequest, QueuesRequest, ReadRequest, ReceiveReply, ReceiveRequest, ResultsReply, RetentionRequest,
+    SendRequest, SentBody, ShardBody, ShardsRequest, SplitRequest, StartMoveRequest, StatusReply, StreamBody,
+    StreamRequest, StreamsRequest, UploadBody, UploadSummaryBody, UploadsRequest, VisibilityRequest,
 };
 
 /// A call that the server answers.
@@ -88,4 +101,66 @@ operations! {
     Read "read": ReadRequest => BatchBody;
     /// Reads and waits for more.
     Follow "follow": FollowRequest => FollowLine;
+
+    /// A page of queues.
+    Queues "queues": QueuesRequest => PageReply<QueueBody>;
+    /// One queue.
+    Queue "queue": QueueRequest => QueueBody;
+    /// Makes a queue.
+    CreateQueue "create-queue": QueueOptionsRequest => Empty;
+    /// Removes a queue.
+    DeleteQueue "delete-queue": QueueRequest => Empty;
+    /// Changes how a queue behaves.
+    SetQueueOptions "set-queue-options": QueueOptionsRequest => Empty;
+    /// Sends messages.
+    SendMessages "send-messages": SendRequest => ResultsReply<SentBody>;
+    /// Takes messages, and waits for them.
+    Receive "receive": ReceiveRequest => ReceiveReply;
+    /// Deletes messages.
+    DeleteMessages "delete-messages": DeleteMessagesRequest => ResultsReply<Empty>;
+    /// Hides messages for longer or shorter.
+    ChangeVisibility "change-visibility": VisibilityRequest => ResultsReply<Empty>;
+    /// Deletes every message of a queue.
+    Purge "purge": QueueRequest => Empty;
+    /// Starts to move dead letters.
+    StartMove "start-move": StartMoveRequest => MoveBody;
+    /// The moves out of a queue.
+    Moves "moves": QueueRequest => MovesReply;
+    /// Stops a move.
+    CancelMove "cancel-move": MoveBody => MovedReply;
+
+    /// A page of buckets.
+    Buckets "buckets": BucketsRequest => PageReply<BucketBody>;
+    /// One bucket.
+    Bucket "bucket": BucketRequest => BucketBody;
+    /// Makes a bucket.
+    CreateBucket "create-bucket": BucketRequest => Empty;
+    /// Removes a bucket.
+    DeleteBucket "delete-bucket": BucketRequest => Empty;
+    /// Stores a blob. Its request stands in the header [`transfer::HEAD`], its body is the blob.
+    PutBlob "put-blob": PutBlobRequest => BlobMetaBody;
+    /// Opens a blob. Its reply stands in the header [`transfer::HEAD`], its body is the blob.
+    GetBlob "get-blob": GetBlobRequest => GetBlobReply;
+    /// What is known about a blob.
+    HeadBlob "head-blob": BlobPlace => BlobMetaBody;
+    /// Removes a blob.
+    DeleteBlob "delete-blob": DeleteBlobRequest => Empty;
+    /// Removes blobs.
+    DeleteBlobs "delete-blobs": DeleteBlobsRequest => ResultsReply<Empty>;
+    /// Stores a blob with the body of another.
+    CopyBlob "copy-blob": CopyBlobRequest => BlobMetaBody;
+    /// A page of keys.
+    Blobs "blobs": BlobsRequest => BlobsReply;
+    /// Begins an upload in parts.
+    BeginUpload "begin-upload": BeginUploadRequest => UploadBody;
+    /// Stores a part. Its request stands in the header [`transfer::HEAD`], its body is the part.
+    PutPart "put-part": PutPartRequest => PartBody;
+    /// A page of parts.
+    Parts "parts": PartsRequest => PageReply<PartBody>;
+    /// A page of open uploads.
+    Uploads "uploads": UploadsRequest => PageReply<UploadSummaryBody>;
+    /// Makes a blob of parts.
+    CompleteUpload "complete-upload": CompleteUploadRequest => BlobMetaBody;
+    /// Ends an upload and forgets its parts.
+    AbortUpload "abort-upload": UploadBody => Empty;
 }

@@ -1,9 +1,9 @@
-//! The operations on the server's side: receive, ask the store, answer.
+//! The operations on the server's side: receive, ask the store, answer. Those on queues and blobs have files of their own.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use anabranch_model::{Error, Follow, NewRecord, Result, StreamStore};
+use anabranch_model::{Error, Follow, NewRecord, Result};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri, header};
@@ -22,17 +22,20 @@ use super::wire::{
 };
 use super::{
     Append, CreateStream, DeleteStream, Merge, Operation, Read, SetRetention, Shards, Split, Status, Streams,
+    blobs, queues,
 };
+use crate::host::StatusSource;
 use crate::http::{Budget, Stop};
 use crate::limits::FOLLOW_SILENCE_MAX;
+use crate::stores::Stores;
 
 /// What the operations need.
 pub(crate) struct Api {
-    pub(crate) store: Arc<dyn StreamStore>,
-    pub(crate) status: Box<dyn Fn() -> StatusReply + Send + Sync>,
+    pub(crate) stores: Stores,
+    pub(crate) status: StatusSource,
     /// Memory for the bodies of requests.
     pub(crate) budget: Budget,
-    /// Ends follows, which would not end by themselves.
+    /// Ends follows and receives that wait, which would not end by themselves in time.
     pub(crate) stop: Stop,
 }
 
@@ -51,15 +54,17 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route(Append::PATH, post(append))
         .route(Read::PATH, post(read))
         .route(super::Follow::PATH, post(follow))
+        .merge(queues::router())
+        .merge(blobs::router())
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .with_state(api)
 }
 
 /// An operation whose reply is small enough to be made in one piece.
-trait Answer: Operation {
+pub(super) trait Answer: Operation {
     /// Asks the store.
-    fn ask(store: &Api, request: Self::Request) -> impl Future<Output = Result<Self::Reply>> + Send;
+    fn ask(api: &Api, request: Self::Request) -> impl Future<Output = Result<Self::Reply>> + Send;
 }
 
 async fn answer<O: Answer>(
@@ -79,54 +84,57 @@ impl Answer for Status {
 impl Answer for Streams {
     async fn ask(api: &Api, request: Self::Request) -> Result<Self::Reply> {
         let after = request.after.map(|after| after.0);
-        Ok(PageReply::of(api.store.streams(after.as_ref(), request.limit).await?))
+        Ok(PageReply::of(api.stores.streams()?.streams(after.as_ref(), request.limit).await?))
     }
 }
 
 impl Answer for super::Stream {
     async fn ask(api: &Api, request: Self::Request) -> Result<Self::Reply> {
-        Ok(api.store.stream(&request.stream.0).await?.into())
+        Ok(api.stores.streams()?.stream(&request.stream.0).await?.into())
     }
 }
 
 impl Answer for Shards {
     async fn ask(api: &Api, request: Self::Request) -> Result<Self::Reply> {
         let after = request.after.map(|after| after.0);
-        Ok(PageReply::of(api.store.shards(&request.stream.0, after.as_ref(), request.limit).await?))
+        Ok(PageReply::of(
+            api.stores.streams()?.shards(&request.stream.0, after.as_ref(), request.limit).await?,
+        ))
     }
 }
 
 impl Answer for CreateStream {
     async fn ask(api: &Api, request: Self::Request) -> Result<Empty> {
-        api.store.create_stream(&request.stream.0, request.options()).await?;
+        api.stores.streams()?.create_stream(&request.stream.0, request.options()).await?;
         Ok(Empty {})
     }
 }
 
 impl Answer for DeleteStream {
     async fn ask(api: &Api, request: Self::Request) -> Result<Empty> {
-        api.store.delete_stream(&request.stream.0).await?;
+        api.stores.streams()?.delete_stream(&request.stream.0).await?;
         Ok(Empty {})
     }
 }
 
 impl Answer for SetRetention {
     async fn ask(api: &Api, request: Self::Request) -> Result<Empty> {
-        api.store.set_retention(&request.stream.0, request.retention).await?;
+        api.stores.streams()?.set_retention(&request.stream.0, request.retention).await?;
         Ok(Empty {})
     }
 }
 
 impl Answer for Split {
     async fn ask(api: &Api, request: Self::Request) -> Result<OpenedReply> {
-        let children = api.store.split(&request.stream.0, &request.shard.0, request.at.0).await?;
+        let children = api.stores.streams()?.split(&request.stream.0, &request.shard.0, request.at.0).await?;
         Ok(OpenedReply { shards: children.map(Text).into() })
     }
 }
 
 impl Answer for Merge {
     async fn ask(api: &Api, request: Self::Request) -> Result<OpenedReply> {
-        let child = api.store.merge(&request.stream.0, &request.shard.0, &request.neighbour.0).await?;
+        let child =
+            api.stores.streams()?.merge(&request.stream.0, &request.shard.0, &request.neighbour.0).await?;
         Ok(OpenedReply { shards: vec![Text(child)] })
     }
 }
@@ -139,7 +147,7 @@ async fn append(
 ) -> std::result::Result<Json<AppendReply>, Refusal> {
     let (request, _admission) = receive::<AppendRequest>(request, &api.budget).await?;
     let records = request.records.into_iter().map(NewRecord::from).collect();
-    let results = api.store.append(&request.stream.0, records).await?;
+    let results = api.stores.streams()?.append(&request.stream.0, records).await?;
     Ok(Json(AppendReply { results: results.into_iter().map(Into::into).collect() }))
 }
 
@@ -148,14 +156,15 @@ async fn read(State(api): State<Arc<Api>>, request: Request) -> std::result::Res
     let (request, admission) = receive::<ReadRequest>(request, &api.budget).await?;
     drop(admission);
     let (stream, shard) = (&request.stream.0, &request.shard.0);
-    let batch = api.store.read(stream, shard, request.from.into(), request.limit()).await?;
+    let batch = api.stores.streams()?.read(stream, shard, request.from.into(), request.limit()).await?;
     Ok(streamed("application/json", stream::iter(BatchPieces::new(batch))))
 }
 
 async fn follow(State(api): State<Arc<Api>>, request: Request) -> std::result::Result<Response, Refusal> {
     let (request, admission) = receive::<FollowRequest>(request, &api.budget).await?;
     drop(admission);
-    let follow = api.store.follow(&request.stream.0, &request.shard.0, request.from.into()).await?;
+    let follow =
+        api.stores.streams()?.follow(&request.stream.0, &request.shard.0, request.from.into()).await?;
     Ok(streamed("application/x-ndjson", lines(follow, api.stop.clone())))
 }
 
@@ -197,7 +206,11 @@ fn lines(follow: Follow, stop: Stop) -> impl Stream<Item = Bytes> + Send {
     })
 }
 
-fn streamed(content_type: &'static str, pieces: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+/// An answer in pieces.
+pub(super) fn streamed(
+    content_type: &'static str,
+    pieces: impl Stream<Item = Bytes> + Send + 'static,
+) -> Response {
     let body = Body::from_stream(pieces.map(Ok::<_, Infallible>));
     ([(header::CONTENT_TYPE, content_type)], body).into_response()
 }

@@ -7,6 +7,7 @@ use std::fmt::{self, Display};
 use std::marker::PhantomData;
 use std::str::FromStr;
 
+use anabranch_model::blob::PartNumber;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeSliceError, Engine as _};
@@ -41,6 +42,41 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
             }
         }
         deserializer.deserialize_str(AsText(PhantomData)).map(Text)
+    }
+}
+
+/// A text that is written as it is and checked when it is read: for values that are shown with escapes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Verbatim<T>(pub T);
+
+impl<T: AsRef<str>> Serialize for Verbatim<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.as_ref())
+    }
+}
+
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Verbatim<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Text::deserialize(deserializer).map(|text| Verbatim(text.0))
+    }
+}
+
+/// The number of a part, checked when it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
+pub struct Number(pub PartNumber);
+
+impl TryFrom<u64> for Number {
+    type Error = anabranch_model::Error;
+
+    fn try_from(number: u64) -> anabranch_model::Result<Self> {
+        PartNumber::new(number).map(Number)
+    }
+}
+
+impl From<Number> for u64 {
+    fn from(number: Number) -> u64 {
+        u64::from(number.0.get())
     }
 }
 

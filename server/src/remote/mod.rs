@@ -1,10 +1,13 @@
-//! A store that lives in another process: the ports of streams over the control API.
+//! A store that lives in another process: the ports of streams, queues and blobs over the control API.
 //!
 //! What must hold: a caller cannot tell it from the engine, except that a server that does not answer shows as
 //! [`Error::Unavailable`]. A call that ended that way may have had its effect.
 
+mod blobs;
 mod call;
 mod follow;
+mod queues;
+mod transfer;
 
 use std::net::SocketAddr;
 use std::time::Duration;

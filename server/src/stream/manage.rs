@@ -1,7 +1,6 @@
 //! `stream create`, `stream retention` and `stream rm`.
 
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
 
 use anabranch_model::limits::RETENTION_MIN;
 use anabranch_model::{StreamName, StreamOptions};
@@ -9,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Session;
+use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::quantity::{Span, counted};
 
@@ -94,7 +94,8 @@ pub(super) async fn rm(session: &Session<'_>, args: &RmArgs) -> Result<(), Failu
     // Asked before the person is, so that nobody confirms the removal of nothing.
     session.store.stream(&name).await?;
     if !args.yes {
-        confirm(&name).await?;
+        confirm(&format!("removing stream `{name}`"), &format!("Remove stream {name} with all its records?"))
+            .await?;
     }
     session.store.delete_stream(&name).await?;
     session.output.print(&Removed { removed: name.to_string() })
@@ -109,26 +110,4 @@ impl fmt::Display for Removed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "removed stream {} with all its records", self.removed)
     }
-}
-
-async fn confirm(name: &StreamName) -> Result<(), Failure> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::usage(
-            format!("removing stream `{name}` needs a confirmation, and there is no terminal to ask on"),
-            "add --yes",
-        ));
-    }
-    let question = format!("Remove stream {name} with all its records? [y/N] ");
-    let answer = tokio::task::spawn_blocking(move || {
-        let mut stderr = io::stderr();
-        stderr.write_all(question.as_bytes())?;
-        stderr.flush()?;
-        let mut line = String::new();
-        io::stdin().read_line(&mut line).map(|_| line)
-    });
-    let line = answer.await.ok().and_then(Result::ok).unwrap_or_default();
-    if matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
-        return Ok(());
-    }
-    Err(Failure::new("refused", "nothing was removed", "answer y, or add --yes"))
 }

@@ -5,34 +5,26 @@ mod describe;
 mod lineage;
 mod listing;
 mod manage;
-mod patience;
 mod put;
 mod reshard;
 mod tail;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anabranch_engine::SystemClock;
 use anabranch_model::{Clock, StreamStore};
 use clap::{Args, Subcommand};
 
-use crate::config::DATA_DEFAULT;
-use crate::connect::{Connection, Missing, connect};
+use crate::command::DataArgs;
+use crate::connect::{Connection, Missing};
 use crate::failure::Failure;
-use crate::logging::{self, LogFormat};
 use crate::output::Output;
-use crate::runtime::{self, Signals};
 
 /// Arguments of `anabranch stream`.
 #[derive(Debug, Args)]
 pub(crate) struct StreamArgs {
-    /// The data directory; if a server holds it, the command goes to that server
-    #[arg(long, global = true, env = "ANABRANCH_DATA", default_value = DATA_DEFAULT, value_name = "DIR")]
-    data: PathBuf,
-    /// Print JSON for programs instead of text for people
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
     #[command(subcommand)]
     command: StreamCommand,
 }
@@ -72,33 +64,17 @@ struct Session<'a> {
 
 /// Runs a command on streams.
 pub(crate) fn run(args: &StreamArgs) -> Result<(), Failure> {
-    let runtime = runtime::start()?;
-    let result = runtime.block_on(run_connected(args));
-    // A thread may still wait for standard input; it does not hold up the end.
-    runtime.shutdown_background();
-    result
-}
-
-async fn run_connected(args: &StreamArgs) -> Result<(), Failure> {
-    logging::start(None, LogFormat::Text, "warn")?;
-    let mut signals = Signals::take_over()?;
-    let connection = connect(&args.data, &args.command.described(), args.command.missing()).await?;
-    let result = tokio::select! {
-        result = run_command(args, &connection) => result,
-        _ = signals.next() => Err(Failure::Interrupted),
-    };
-    // The directory is left in order whatever became of the command.
-    let closed = connection.close().await;
-    result.and(closed)
+    let command = format!("anabranch stream {}", args.command.verb());
+    args.data.run(&command, args.command.missing(), async |connection| run_command(args, connection).await)
 }
 
 async fn run_command(args: &StreamArgs, connection: &Connection) -> Result<(), Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let session = Session {
-        store: connection.store(),
+        store: connection.stores().streams()?,
         shared: connection.is_shared(),
         clock: &*clock,
-        output: Output { json: args.json },
+        output: args.data.output(),
     };
     match &args.command {
         StreamCommand::Ls => listing::ls(&session).await,
@@ -114,9 +90,8 @@ async fn run_command(args: &StreamArgs, connection: &Connection) -> Result<(), F
 }
 
 impl StreamCommand {
-    /// What another process is told that finds the directory in use.
-    fn described(&self) -> String {
-        let verb = match self {
+    fn verb(&self) -> &'static str {
+        match self {
             StreamCommand::Ls => "ls",
             StreamCommand::Create(_) => "create",
             StreamCommand::Describe(_) => "describe",
@@ -126,8 +101,7 @@ impl StreamCommand {
             StreamCommand::Merge(_) => "merge",
             StreamCommand::Retention(_) => "retention",
             StreamCommand::Rm(_) => "rm",
-        };
-        format!("anabranch stream {verb}")
+        }
     }
 
     /// Only a command that can succeed on an empty store makes one.

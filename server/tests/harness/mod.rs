@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 pub mod http;
+pub mod reference;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -141,8 +142,13 @@ impl Data {
 
     /// `anabranch stream …` on this directory.
     pub fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
+        self.command_on("stream", arguments)
+    }
+
+    /// `anabranch KIND …` on this directory.
+    pub fn command_on<A: AsRef<OsStr>>(&self, kind: &str, arguments: impl IntoIterator<Item = A>) -> Command {
         let mut command = binary();
-        command.arg("stream").args(arguments).arg("--data").arg(self.path());
+        command.arg(kind).args(arguments).arg("--data").arg(self.path());
         command
     }
 

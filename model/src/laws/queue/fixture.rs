@@ -14,6 +14,7 @@ use crate::queue::QueueStore;
 pub(super) type Store = Arc<dyn QueueStore>;
 pub(super) type Turn = Box<dyn Fn(Duration) + Send + Sync>;
 pub(super) type Upkeep = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+pub(super) type Settle = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 pub(super) type Crash = Box<dyn Fn() -> BoxFuture<'static, Store> + Send + Sync>;
 pub(super) type Spawn = Box<dyn Fn(BoxFuture<'static, ()>) -> BoxFuture<'static, ()> + Send + Sync>;
 
@@ -24,6 +25,7 @@ pub struct QueueFixture {
     pub(super) prefix: String,
     pub(super) advance: Option<Turn>,
     pub(super) upkeep: Option<Upkeep>,
+    pub(super) settle: Option<Settle>,
     pub(super) crash: Option<Crash>,
     pub(super) spawn: Spawn,
     pub(super) in_flight_max: usize,
@@ -39,6 +41,7 @@ impl QueueFixture {
             prefix: "law".to_string(),
             advance: None,
             upkeep: None,
+            settle: None,
             crash: None,
             // Without a runtime the tasks of a law take turns inside the law itself.
             spawn: Box::new(|task| task),
@@ -67,6 +70,16 @@ impl QueueFixture {
         F: Future<Output = ()> + Send + 'static,
     {
         self.upkeep = Some(Box::new(move || Box::pin(upkeep())));
+        self
+    }
+
+    /// How to wait until calls that were begun have reached the store, where that takes longer than a few turns of the
+    /// runtime: a receive that is still on its way does not notice what it should be waiting for.
+    pub fn with_settle<F>(mut self, settle: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.settle = Some(Box::new(move || Box::pin(settle())));
         self
     }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::fixture::{Crash, QueueFixture, Spawn, Store, Turn, Upkeep};
-use crate::laws::trial::differing;
+use super::fixture::{Crash, QueueFixture, Settle, Spawn, Store, Turn, Upkeep};
+use crate::laws::trial::{differing, give_way};
 use crate::queue::{
     Message, NewMessage, QueueName, QueueOptions, QueueSummary, Receipt, ReceiveOptions, RedrivePolicy, Sent,
 };
@@ -29,6 +29,7 @@ pub(super) struct Trial {
     queues: AtomicUsize,
     advance: Option<Turn>,
     upkeep: Option<Upkeep>,
+    settle: Option<Settle>,
     crash: Option<Crash>,
     spawn: Spawn,
     pub in_flight_max: usize,
@@ -44,6 +45,7 @@ impl Trial {
             queues: AtomicUsize::new(0),
             advance: fixture.advance,
             upkeep: fixture.upkeep,
+            settle: fixture.settle,
             crash: fixture.crash,
             spawn: fixture.spawn,
             in_flight_max: fixture.in_flight_max,
@@ -125,6 +127,16 @@ impl Trial {
         }
         if let Some(upkeep) = &self.upkeep {
             upkeep().await;
+        }
+    }
+
+    /// Gives calls that were begun time to reach the store.
+    pub async fn settle(&self) {
+        for _ in 0..20 {
+            give_way().await;
+        }
+        if let Some(settle) = &self.settle {
+            settle().await;
         }
     }
 

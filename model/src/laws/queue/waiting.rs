@@ -6,7 +6,6 @@ use std::time::Duration;
 use futures_util::future::{Either, join, select};
 
 use super::trial::{NO_CLOCK, Trial, bodies, some};
-use crate::laws::trial::give_way;
 use crate::queue::{Message, NewMessage, QueueName, QueueOptions, ReceiveOptions};
 use crate::{Error, limits};
 
@@ -23,9 +22,7 @@ async fn received_during(
 ) -> crate::Result<Vec<Message>> {
     let store = trial.store();
     let happening = async {
-        for _ in 0..20 {
-            give_way().await;
-        }
+        trial.settle().await;
         happening.await;
     };
     join(store.receive(queue, options), happening).await.0
@@ -58,10 +55,9 @@ pub async fn a_receive_gives_up_when_its_wait_is_over(trial: Trial) {
     let store = trial.store();
     let receive = store.receive(&queue, waiting(limits::RECEIVE_WAIT_MAX));
     let early = async {
+        trial.settle().await;
         trial.advance(limits::RECEIVE_WAIT_MAX - Duration::from_secs(1)).await;
-        for _ in 0..20 {
-            give_way().await;
-        }
+        trial.settle().await;
     };
     let receive = match select(receive, Box::pin(early)).await {
         Either::Left((received, _)) => trial.fail(format!("it did not wait: {received:?}")),

@@ -3,12 +3,39 @@
 //! These types belong to the wire alone: a field may be renamed here, or a noun of the model there, without the
 //! other noticing. Durations have whole seconds and nanoseconds, so that none is rounded on the way.
 
+mod bounded;
 mod listing;
 mod record;
 mod request;
 mod status;
 
+mod message;
+mod queue;
+
+mod blob;
+mod body;
+mod condition;
+mod meta;
+mod upload;
+
+pub use blob::{
+    BlobPlace, BlobSummaryBody, BlobsReply, BlobsRequest, BucketBody, BucketRequest, BucketsRequest,
+    CopyBlobRequest, DeleteBlobRequest, DeleteBlobsRequest, GetBlobReply, GetBlobRequest, ListAfterBody,
+    PieceBody, PutBlobRequest,
+};
+pub use body::{AlgorithmBody, BodyOptionsBody, ChecksumScopeBody, ChecksumsBody};
+pub use condition::{ETagMatchBody, ReadConditionsBody, WriteConditionBody};
 pub use listing::{PageReply, RangeBody, ShardBody, StreamBody};
+pub use message::{
+    AttributeBody, AttributeValueBody, MessageBody, NewMessageBody, ReceiveReply, ReceiveRequest, ResultBody,
+    ResultsReply, SendRequest, SentBody,
+};
+pub use meta::{BlobMetaBody, HeaderBody, PropertiesBody};
+pub use queue::{
+    DeleteMessagesRequest, MoveBody, MoveStatusBody, MoveSummaryBody, MovedReply, MovesReply, QueueBody,
+    QueueOptionsBody, QueueOptionsRequest, QueueRequest, QueuesRequest, RedriveAllowBody, RedriveBody,
+    ScopeBody, StartMoveRequest, VisibilityRequest,
+};
 pub use record::{
     AppendReply, AppendedBody, BatchBody, FollowLine, NewRecordBody, NextBody, PositionBody, RecordBody,
 };
@@ -17,6 +44,10 @@ pub use request::{
     ShardsRequest, SplitRequest, StreamRequest, StreamsRequest,
 };
 pub use status::{EngineBody, StatusReply};
+pub use upload::{
+    BeginUploadRequest, CompleteUploadRequest, PartBody, PartsRequest, PutPartRequest, UploadBody,
+    UploadSummaryBody, UploadsRequest,
+};
 
 use anabranch_model::ShardId;
 use serde::{Deserialize, Serialize};

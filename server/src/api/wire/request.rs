@@ -172,3 +172,13 @@ pub struct FollowRequest {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Empty {}
+
+impl From<()> for Empty {
+    fn from((): ()) -> Self {
+        Empty {}
+    }
+}
+
+impl From<Empty> for () {
+    fn from(Empty {}: Empty) -> Self {}
+}

@@ -16,7 +16,7 @@ pub struct StatusReply {
 }
 
 /// How the engine is doing.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EngineBody {
     /// Which opening of the directory this is.
     pub epoch: u32,

@@ -7,7 +7,6 @@
 
 mod input;
 mod key;
-mod progress;
 mod sender;
 
 use std::path::PathBuf;
@@ -18,10 +17,11 @@ use tokio::sync::mpsc;
 
 use self::input::{Chunks, Source};
 use self::key::Keys;
-use self::progress::Progress;
 use self::sender::Sender;
 use super::Session;
 use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::quantity::counted;
 
 /// Chunks that are read ahead while one is being stored.
 const CHUNKS_AHEAD: usize = 2;
@@ -63,8 +63,9 @@ pub(super) async fn put(session: &Session<'_>, args: &PutArgs) -> Result<(), Fai
             Ok(chunk) => sender.send(chunk).await,
             Err(failure) => Err(failure),
         };
-        progress.show(sender.stored());
-        sent.map_err(|failure| failure.after_storing(sender.stored().records))?;
+        let stored = sender.stored();
+        progress.show(stored.bytes, || format!("{} stored", counted(stored.records, "record")));
+        sent.map_err(|failure| failure.after_storing(sender.stored().records, "record"))?;
     }
     progress.finish();
     session.output.print(&sender.into_report())

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::input::Chunk;
 use crate::failure::Failure;
+use crate::patience::Patience;
 use crate::quantity::{Size, counted};
 use crate::stream::Session;
-use crate::stream::patience::Patience;
 
 /// What was acknowledged so far.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,8 +5,8 @@ use anabranch_model::{
 };
 use futures_util::StreamExt;
 
+use crate::patience::Patience;
 use crate::stream::Session;
-use crate::stream::patience::Patience;
 
 /// Records that are got in one go, so that printing starts soon and memory stays small.
 const BATCH: ReadLimit = ReadLimit { records: 1_000, bytes: 1 << 20 };

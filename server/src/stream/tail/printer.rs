@@ -1,6 +1,5 @@
 //! Records on standard output: payloads as lines of text, or one JSON object a record.
 
-use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 
 use anabranch_model::{Record, ShardId};
@@ -8,7 +7,7 @@ use serde::Serialize;
 
 use crate::api::text::{Base64, Key};
 use crate::failure::Failure;
-use crate::output::write_out;
+use crate::output::{shown, write_out};
 use crate::quantity::rfc3339;
 
 /// Prints records, up to a limit.
@@ -84,44 +83,12 @@ impl<'a> RecordReport<'a> {
     }
 }
 
-/// A payload as text. Bytes that are not UTF-8 become `\xNN`, and so do, on a terminal, characters that it would obey.
-fn shown(data: &[u8], terminal: bool) -> String {
-    let mut text = String::with_capacity(data.len());
-    for chunk in data.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if terminal && steers(c) {
-                text.extend(c.escape_default());
-            } else {
-                text.push(c);
-            }
-        }
-        for byte in chunk.invalid() {
-            let _ = write!(text, "\\x{byte:02x}");
-        }
-    }
-    text
-}
-
-/// Control characters except the tab, and marks that change the direction of what follows.
-fn steers(c: char) -> bool {
-    c.is_control() && c != '\t' || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 #[cfg(test)]
 mod tests {
     use anabranch_model::{SequenceNumber, Timestamp};
     use bytes::Bytes;
 
     use super::*;
-
-    #[test]
-    fn payloads_cannot_steer_a_terminal() {
-        assert_eq!(shown(b"plain \xc3\xa4\ttab", true), "plain ä\ttab");
-        assert_eq!(shown(b"\x1b[31mred\r\n", true), "\\u{1b}[31mred\\r\\n");
-        assert_eq!(shown("\u{202e}drow".as_bytes(), true), "\\u{202e}drow");
-        assert_eq!(shown(b"\x1b[31mred", false), "\x1b[31mred");
-        assert_eq!(shown(b"a\xff\x00", false), "a\\xff\0");
-    }
 
     #[test]
     fn json_keeps_every_byte() {

@@ -6,14 +6,11 @@ use std::time::Duration;
 use anabranch_model::Clock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::sender::Stored;
-use crate::quantity::counted;
-
 /// Work that takes less than this needs no bar.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// The progress of one command.
-pub(super) struct Progress<'a> {
+pub(crate) struct Progress<'a> {
     clock: &'a dyn Clock,
     started_at: Duration,
     length_bytes: Option<u64>,
@@ -22,22 +19,23 @@ pub(super) struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     /// `length_bytes` is how much there is to do, if that is known.
-    pub(super) fn new(clock: &'a dyn Clock, length_bytes: Option<u64>) -> Self {
+    pub(crate) fn new(clock: &'a dyn Clock, length_bytes: Option<u64>) -> Self {
         Progress { clock, started_at: clock.elapsed(), length_bytes, bar: None }
     }
 
-    pub(super) fn show(&mut self, stored: Stored) {
+    /// So many bytes are done; the message says more.
+    pub(crate) fn show(&mut self, bytes: u64, message: impl FnOnce() -> String) {
         let is_long = self.clock.elapsed().saturating_sub(self.started_at) >= QUIET;
         if self.bar.is_none() && is_long && io::stderr().is_terminal() {
             self.bar = Some(bar(self.length_bytes));
         }
         if let Some(bar) = &self.bar {
-            bar.set_position(stored.bytes);
-            bar.set_message(format!("{} stored", counted(stored.records, "record")));
+            bar.set_position(bytes);
+            bar.set_message(message());
         }
     }
 
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }

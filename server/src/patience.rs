@@ -16,24 +16,24 @@ const ABSENCE_MAX: Duration = Duration::from_secs(10);
 const REFUSAL_MAX: Duration = Duration::from_secs(60);
 
 /// The patience of one piece of work. It is as good as new after every success.
-pub(super) struct Patience<'a> {
+pub(crate) struct Patience<'a> {
     clock: &'a dyn Clock,
     /// When the failures in a row began, and how many there were.
     failing: Option<(Duration, u32)>,
 }
 
 impl<'a> Patience<'a> {
-    pub(super) fn new(clock: &'a dyn Clock) -> Self {
+    pub(crate) fn new(clock: &'a dyn Clock) -> Self {
         Patience { clock, failing: None }
     }
 
     /// The work went on.
-    pub(super) fn restore(&mut self) {
+    pub(crate) fn restore(&mut self) {
         self.failing = None;
     }
 
     /// Waits before the next attempt; gives the error back if another attempt is pointless.
-    pub(super) async fn wait(&mut self, error: Error) -> Result<()> {
+    pub(crate) async fn wait(&mut self, error: Error) -> Result<()> {
         match self.next_pause(&error) {
             Some(duration) => {
                 pause(duration).await;

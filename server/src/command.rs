@@ -1,0 +1,54 @@
+//! What the commands on streams, queues and blobs share: where the data is, how output looks, and an orderly end.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::config::DATA_DEFAULT;
+use crate::connect::{Connection, Missing, connect};
+use crate::failure::Failure;
+use crate::logging::{self, LogFormat};
+use crate::output::Output;
+use crate::runtime::{self, Signals};
+
+/// Arguments of every command on data.
+#[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    /// The data directory; if a server holds it, the command goes to that server
+    #[arg(long, global = true, env = "ANABRANCH_DATA", default_value = DATA_DEFAULT, value_name = "DIR")]
+    data: PathBuf,
+    /// Print JSON for programs instead of text for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+impl DataArgs {
+    pub(crate) fn output(&self) -> Output {
+        Output { json: self.json }
+    }
+
+    /// Runs a command on the data. `command` is what another process is told that finds the directory in use.
+    pub(crate) fn run(
+        &self,
+        command: &str,
+        missing: Missing,
+        work: impl AsyncFnOnce(&Connection) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let runtime = runtime::start()?;
+        let result = runtime.block_on(async {
+            logging::start(None, LogFormat::Text, "warn")?;
+            let mut signals = Signals::take_over()?;
+            let connection = connect(&self.data, command, missing).await?;
+            let result = tokio::select! {
+                result = work(&connection) => result,
+                _ = signals.next() => Err(Failure::Interrupted),
+            };
+            // The directory is left in order whatever became of the command.
+            let closed = connection.close().await;
+            result.and(closed)
+        });
+        // A thread may still wait for standard input; it does not hold up the end.
+        runtime.shutdown_background();
+        result
+    }
+}

@@ -1,0 +1,86 @@
+//! The control API on a port: guarded, observed, and drained when it is stopped.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use anabranch_engine::SystemClock;
+use anabranch_model::Clock;
+use axum::{Router, middleware};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::api::wire::{EngineBody, StatusReply};
+use crate::api::{self, Api};
+use crate::http::{Budget, Observer, Port, Stopper, observe, refuse_web_pages, serve};
+use crate::limits::CONNECTIONS_MAX;
+use crate::stores::Stores;
+
+/// Bytes for requests where nobody says how much memory there is.
+const REQUEST_BYTES: u64 = 64 << 20;
+
+/// Numbers about a server, made when somebody asks.
+pub(crate) type StatusSource = Box<dyn Fn() -> StatusReply + Send + Sync>;
+
+/// A running control API. Dropping it ends it without waiting for requests in progress.
+pub struct Host {
+    address: SocketAddr,
+    stopper: Stopper,
+    task: JoinHandle<()>,
+}
+
+impl Host {
+    /// Serves stores on a free port of this machine: whatever keeps the laws can be put behind the API.
+    pub async fn start(stores: Stores) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let status = Box::new(|| StatusReply {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_seconds: 0,
+            engine: EngineBody::default(),
+        });
+        Host::serve(listener, stores, status, Budget::new(REQUEST_BYTES), Arc::new(SystemClock::new()))
+    }
+
+    /// Serves stores on a port that is bound already.
+    pub(crate) fn serve(
+        listener: TcpListener,
+        stores: Stores,
+        status: StatusSource,
+        budget: Budget,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let (stopper, stop) = Stopper::new();
+        let api = Api { stores, status, budget, stop: stop.clone() };
+        let port = Port {
+            name: "listen",
+            listener,
+            router: guarded(api::router(Arc::new(api)), clock, api_label),
+            connections_max: CONNECTIONS_MAX,
+        };
+        Ok(Host { address, stopper, task: tokio::spawn(serve(port, stop)) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Refuses new requests, and returns when those in progress are answered.
+    pub async fn stop(self) {
+        self.stopper.stop();
+        let _ = self.task.await;
+    }
+}
+
+/// What stands in front of every port. Refusals are counted too, so counting comes first.
+pub(crate) fn guarded(router: Router, clock: Arc<dyn Clock>, label: fn(&str) -> &'static str) -> Router {
+    router
+        .layer(middleware::from_fn(refuse_web_pages))
+        .layer(middleware::from_fn_with_state(Observer { clock, label }, observe))
+}
+
+fn api_label(path: &str) -> &'static str {
+    api::operation_at(path).unwrap_or("other")
+}

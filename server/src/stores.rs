@@ -1,0 +1,61 @@
+//! The stores behind a server or a command, one a port. This is the one place that says who keeps what.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anabranch_engine::Engine;
+use anabranch_model::{BlobStore, Error, QueueStore, Result, StreamStore};
+
+use crate::remote::Remote;
+
+/// Stores by what they keep. Some may be missing: calls on them are refused.
+#[derive(Clone, Default)]
+pub struct Stores {
+    streams: Option<Arc<dyn StreamStore>>,
+    queues: Option<Arc<dyn QueueStore>>,
+    blobs: Option<Arc<dyn BlobStore>>,
+}
+
+impl Stores {
+    /// What the engine keeps.
+    pub(crate) fn of(engine: &Engine) -> Self {
+        Stores::default().with_streams(Arc::new(engine.clone()))
+    }
+
+    /// What the server at `address` keeps.
+    pub(crate) fn at(address: SocketAddr) -> Self {
+        let remote = Arc::new(Remote::new(address));
+        Stores::default().with_streams(remote.clone()).with_queues(remote.clone()).with_blobs(remote)
+    }
+
+    /// These stores, with one for streams.
+    pub fn with_streams(self, streams: Arc<dyn StreamStore>) -> Self {
+        Stores { streams: Some(streams), ..self }
+    }
+
+    /// These stores, with one for queues.
+    pub fn with_queues(self, queues: Arc<dyn QueueStore>) -> Self {
+        Stores { queues: Some(queues), ..self }
+    }
+
+    /// These stores, with one for blobs.
+    pub fn with_blobs(self, blobs: Arc<dyn BlobStore>) -> Self {
+        Stores { blobs: Some(blobs), ..self }
+    }
+
+    pub(crate) fn streams(&self) -> Result<&dyn StreamStore> {
+        self.streams.as_deref().ok_or_else(|| missing("streams"))
+    }
+
+    pub(crate) fn queues(&self) -> Result<&dyn QueueStore> {
+        self.queues.as_deref().ok_or_else(|| missing("queues"))
+    }
+
+    pub(crate) fn blobs(&self) -> Result<&dyn BlobStore> {
+        self.blobs.as_deref().ok_or_else(|| missing("blobs"))
+    }
+}
+
+fn missing(what: &str) -> Error {
+    Error::Invalid(format!("there are no {what} here: this build does not keep any"))
+}
