@@ -7,9 +7,11 @@ use parking_lot::Mutex;
 
 use crate::budget::Budget;
 use crate::journal::{Refusal, Segments, Sequencer, Urgency, sequencer::Turn};
+use crate::queue::Queues;
 use crate::rows::Rows;
 use crate::state::State;
 use crate::stream::catalogue::{Catalogue, Effect};
+use crate::table::Tables;
 
 /// The shared parts.
 pub struct Core {
@@ -27,6 +29,10 @@ pub struct Core {
     pub rows: Rows,
     /// Streams and shards.
     pub catalogue: Catalogue,
+    /// Tables.
+    pub tables: Tables,
+    /// Queues.
+    pub queues: Queues,
     /// The byte budget.
     pub budget: Budget,
     /// How far the visible side goes. Held while frames are published, so that a checkpoint sees whole groups.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anabranch_model::limits::PAGE_ENTRIES_MAX;
+use anabranch_model::limits::{IN_FLIGHT_MAX, PAGE_ENTRIES_MAX};
 use anabranch_model::{
     Appended, Batch, Capabilities, Clock, Disk, Error, Follow, HashKey, NewRecord, Page, Position, ReadLimit,
     Result, Shard as ShardView, ShardId, ShardSource, StreamName, StreamOptions, StreamStore, StreamSummary,
@@ -21,6 +21,7 @@ use crate::journal::{Committer, Draft, Kind, Label, Urgency};
 use crate::opening;
 use crate::status::Status;
 use crate::stream::catalogue::{Effect, Stream};
+use crate::table::Changes;
 use crate::upkeep::Upkeep;
 
 /// How an engine is opened.
@@ -34,6 +35,8 @@ pub struct Options {
     pub segment_bytes: u64,
     /// Who drives the engine.
     pub drive: Drive,
+    /// Most messages of a queue that are received and not deleted.
+    pub in_flight_max: usize,
 }
 
 /// Who drives the engine.
@@ -52,6 +55,7 @@ impl Default for Options {
             shard_limits: false,
             segment_bytes: 64 << 20,
             drive: Drive::Threads,
+            in_flight_max: IN_FLIGHT_MAX,
         }
     }
 }
@@ -80,11 +84,13 @@ impl Drop for StopWithLast {
         self.0.upkeep_ends.store(true, Ordering::Release);
         self.0.journal_ends.store(true, Ordering::Release);
         self.0.core.sequencer.stop("the engine was dropped");
+        self.0.core.queues.wake();
     }
 }
 
 struct Inner {
     core: Arc<Core>,
+    changes: Changes,
     committer: Committer<Effect, Core>,
     upkeep: Upkeep,
     drive: Drive,
@@ -117,6 +123,7 @@ impl Engine {
             Committer::new(core.sequencer.clone(), core.segments.clone(), core.clone(), core.epoch, durable);
         let upkeep = Upkeep::new(core.clone(), covered, checkpoint);
         let inner = Arc::new(Inner {
+            changes: Changes(core.clone()),
             core,
             committer,
             upkeep,
@@ -145,9 +152,13 @@ impl Engine {
     }
 
     /// The shared parts, for the ports that stand in files of their own.
-    #[expect(dead_code, reason = "the first of them removes this line")]
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.inner.core
+    }
+
+    /// The streams of changes, as a source.
+    pub(crate) fn change_source(&self) -> &Changes {
+        &self.inner.changes
     }
 
     /// Plain numbers about the engine.
@@ -273,6 +284,7 @@ impl Inner {
         }
         let stored = self.upkeep.last();
         self.core.sequencer.stop("it was shut down");
+        self.core.queues.wake();
         if stored {
             Ok(())
         } else {

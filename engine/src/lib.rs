@@ -11,10 +11,11 @@ pub mod status;
 
 mod core;
 mod opening;
+mod queue;
 mod rebuild;
-#[cfg_attr(not(test), expect(dead_code, reason = "queues, tables and blobs stand on it"))]
 mod rows;
 mod stream;
+mod table;
 
 mod journal;
 mod state;

@@ -13,12 +13,14 @@ use crate::engine::Options;
 use crate::journal::recovery::{Event, Recovered, walk};
 use crate::journal::segments::FOLDER;
 use crate::journal::{Header, Kind, Segments, Sequencer};
+use crate::queue::Queues;
 use crate::rebuild::rebuild;
 use crate::rows::{Rows, change};
 use crate::state::{CatalogueCopy, Checkpoint, Covered, Entry, Loaded, ShardKey, State, io_error};
 use crate::stream::catalogue::Catalogue;
 use crate::stream::operation::Operation;
 use crate::stream::shard::Shard;
+use crate::table::Tables;
 
 /// An opened directory, before its first frame of the new epoch.
 pub struct Opened {
@@ -65,6 +67,8 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         state,
         rows,
         catalogue,
+        tables: Tables::default(),
+        queues: Queues::new(options.in_flight_max),
         budget,
         published: Mutex::new(Published {
             position: covered.position,
@@ -80,7 +84,9 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         // Nothing was ever written to a directory that was made just now.
         None => Recovered::at(covered.position, 0, 0),
     };
+    core.tables = Tables::load(&core.rows.snapshot()?)?;
     settle(&mut core, &recovered, covered)?;
+    core.queues.load(&core.rows, core.now_ms())?;
     Ok(Opened { core, covered: covered.position, checkpoint, clean: recovered.end == covered.position })
 }
 

@@ -92,7 +92,10 @@ impl Upkeep {
         let now = self.core.clock.elapsed();
         if now.saturating_sub(self.memory.lock().trim_at) >= TRIM_WAIT {
             self.trim(settle);
+            self.tend(settle);
         }
+        self.fill(settle);
+        self.core.move_dead_letters(settle);
         if now.saturating_sub(self.memory.lock().checkpoint_at) >= IDLE_AFTER {
             self.release_one();
         }
@@ -111,6 +114,9 @@ impl Upkeep {
         }
         self.prepare();
         self.trim(settle);
+        self.tend(settle);
+        self.fill(settle);
+        self.core.move_dead_letters(settle);
         self.checkpoint();
         self.clean(settle);
         self.prepare();
@@ -130,6 +136,7 @@ impl Upkeep {
     /// Trims what is past its retention.
     fn trim(&self, settle: &mut dyn FnMut(Done)) {
         self.memory.lock().trim_at = self.core.clock.elapsed();
+        self.core.tidy_queues(settle);
         loop {
             match self.core.trim() {
                 Ok(Some(done)) => settle(done),
@@ -139,6 +146,24 @@ impl Upkeep {
             if self.core.sequencer.stopped().is_some() {
                 return;
             }
+        }
+    }
+
+    /// Removes what has had its time from tables.
+    fn tend(&self, settle: &mut dyn FnMut(Done)) {
+        let tended = self.core.expire_tables(settle).and_then(|()| self.core.trim_tables(settle));
+        if let Err(error) = tended {
+            tracing::error!(%error, "tables cannot be tended");
+        }
+    }
+
+    /// Fills new indexes.
+    fn fill(&self, settle: &mut dyn FnMut(Done)) {
+        match self.core.fill_indexes(settle) {
+            // There was no room in the journal; the next tick makes some.
+            Ok(true) => self.core.sequencer.wake_upkeep(),
+            Ok(false) => {}
+            Err(error) => tracing::error!(%error, "an index cannot be filled"),
         }
     }
 

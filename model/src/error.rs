@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::blob::{BlobKey, BucketName, PartNumber, UploadId};
 use crate::limits::PART_BYTES_MIN;
-use crate::name::{ShardId, StreamName};
+use crate::name::{IndexName, ShardId, StreamName, TableName};
 use crate::queue::{MessageId, MoveId, QueueName, Receipt};
 use crate::sequence::SequenceNumber;
+use crate::table::Item;
 
 /// The result of a call to a port.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -78,6 +79,7 @@ pub enum Error {
     /// The queue is the source of a move that has not ended.
     #[error("messages of queue `{0}` are being moved already: wait for the end, or cancel it")]
     MoveRunning(QueueName),
+
     /// No bucket has this name.
     #[error("bucket `{0}` does not exist")]
     BucketNotFound(BucketName),
@@ -150,6 +152,44 @@ pub enum Error {
         bytes: u64,
     },
 
+    /// No table has this name.
+    #[error("table `{0}` does not exist")]
+    TableNotFound(TableName),
+
+    /// A table with this name exists.
+    #[error("table `{0}` exists already")]
+    TableExists(TableName),
+
+    /// The table has no index with this name.
+    #[error("table `{0}` has no index `{1}`")]
+    IndexNotFound(TableName, IndexName),
+
+    /// The table or one of its indexes is being made, changed or removed.
+    #[error("table `{0}` is being changed; try again when it is active")]
+    TableBusy(TableName),
+
+    /// The condition of a write does not hold. Nothing was written.
+    #[error("the condition of the write does not hold")]
+    ConditionFailed {
+        /// The item as it is, if it was asked for and exists.
+        item: Option<Item>,
+    },
+
+    /// A transaction was refused. Nothing of it was written.
+    #[error("the transaction was cancelled: {}", Cancelled::list(reasons))]
+    TransactionCancelled {
+        /// In the order of the transaction's parts; none for a part that was not in the way.
+        reasons: Vec<Option<Cancelled>>,
+    },
+
+    /// A transaction is at work on the same item.
+    #[error("a transaction is at work on the same item; try again")]
+    TransactionConflict,
+
+    /// The token of a transaction was used for another one a short while ago.
+    #[error("the token of the transaction belongs to another one with other content")]
+    TokenReused,
+
     /// A limit of the store is reached; something must be removed first.
     #[error("{0}")]
     LimitExceeded(String),
@@ -211,6 +251,42 @@ pub enum Error {
     Corrupt(String),
 }
 
+/// Why a part of a transaction was in the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// Its condition does not hold.
+    ConditionFailed {
+        /// The item as it is, if it was asked for and exists.
+        item: Option<Item>,
+    },
+    /// It cannot be done to the item as it is; the text says why.
+    Invalid(String),
+    /// Someone else is at work on the same item.
+    Conflict,
+    /// A limit per second is reached.
+    Throttled,
+}
+
+impl Cancelled {
+    fn list(reasons: &[Option<Cancelled>]) -> String {
+        let one = |(number, reason): (usize, &Option<Cancelled>)| {
+            let why = match reason.as_ref()? {
+                Cancelled::ConditionFailed { .. } => "its condition does not hold",
+                Cancelled::Invalid(why) => why,
+                Cancelled::Conflict => "another call is at work on the item",
+                Cancelled::Throttled => "it is over a limit per second",
+            };
+            Some(format!("part {}: {why}", number + 1))
+        };
+        reasons.iter().enumerate().filter_map(one).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Whether the same part may succeed later.
+    fn passes(&self) -> bool {
+        matches!(self, Cancelled::Conflict | Cancelled::Throttled)
+    }
+}
+
 impl Error {
     /// What the caller does next.
     pub fn next_move(&self) -> NextMove {
@@ -242,8 +318,19 @@ impl Error {
             | Error::PartNotFound(_)
             | Error::PartsOutOfOrder(..)
             | Error::PartTooSmall { .. }
+            | Error::TableNotFound(_)
+            | Error::TableExists(_)
+            | Error::IndexNotFound(..)
+            | Error::ConditionFailed { .. }
+            | Error::TokenReused
             | Error::LimitExceeded(_) => NextMove::FixCall,
-            Error::Throttled { .. }
+            Error::TransactionCancelled { reasons } if !reasons.iter().flatten().all(Cancelled::passes) => {
+                NextMove::FixCall
+            }
+            Error::TransactionCancelled { .. }
+            | Error::TransactionConflict
+            | Error::TableBusy(_)
+            | Error::Throttled { .. }
             | Error::InFlightLimit { .. }
             | Error::Busy { .. }
             | Error::DiskFull

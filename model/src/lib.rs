@@ -5,7 +5,7 @@
 //!
 //! Read in this order: a record and where it goes ([`record`], [`hash_key`], [`sequence`]), the shards of a
 //! stream ([`shard`], [`graph`]), where reading starts ([`position`]), and then what a store must do ([`stream`]).
-//! Queues ([`queue`]) and blobs ([`blob`]) stand beside streams, each in a folder of its own.
+//! Queues ([`queue`]), tables ([`table`]) and blobs ([`blob`]) stand beside streams, each in a folder of its own.
 
 pub mod limits;
 
@@ -18,11 +18,12 @@ pub mod graph;
 pub mod position;
 pub mod shard;
 
-pub mod blob;
 pub mod error;
 pub mod stream;
 
+pub mod blob;
 pub mod queue;
+pub mod table;
 
 pub mod clock;
 pub mod disk;
@@ -33,10 +34,10 @@ pub mod laws;
 pub use blob::{BlobKey, BlobStore, BucketName};
 pub use clock::{Clock, Timestamp};
 pub use disk::{Disk, DiskFile, Open};
-pub use error::{Error, NextMove, Result};
+pub use error::{Cancelled, Error, NextMove, Result};
 pub use graph::ShardGraph;
 pub use hash_key::{HashKey, HashRange};
-pub use name::{ShardId, StreamName};
+pub use name::{IndexName, ShardId, StreamName, TableName};
 pub use position::Position;
 pub use queue::{Message, MessageId, NewMessage, QueueName, QueueOptions, QueueStore, Receipt};
 pub use record::{NewRecord, Record};
@@ -46,3 +47,4 @@ pub use stream::{
     Appended, Batch, Capabilities, Follow, Next, Page, ReadLimit, ShardSource, StreamOptions, StreamStore,
     StreamSummary, check_append, check_retention,
 };
+pub use table::TableStore;

@@ -115,3 +115,66 @@ pub const UPLOAD_ID_CHARS_MAX: usize = 1_024;
 pub const UPLOAD_PARTS_MAX: usize = 10_000;
 /// Fewest bytes in a part, except the last.
 pub const PART_BYTES_MIN: u64 = 5 << 20;
+/// Shortest name of a table or an index, in characters.
+pub const TABLE_NAME_CHARS_MIN: usize = 3;
+/// Longest name of a table or an index, in characters.
+pub const TABLE_NAME_CHARS_MAX: usize = 255;
+/// Most tables in one store.
+pub const TABLES_MAX: usize = 10_000;
+/// Most global indexes of a table.
+pub const GLOBAL_INDEXES_MAX: usize = 20;
+/// Most local indexes of a table.
+pub const LOCAL_INDEXES_MAX: usize = 5;
+/// Most attributes that the indexes of a table name for inclusion.
+pub const INDEX_INCLUDED_MAX: usize = 100;
+/// Most columns of a table in a keyspace.
+pub const COLUMNS_MAX: usize = 500;
+
+/// Most significant digits of a number.
+pub const NUMBER_DIGITS_MAX: usize = 38;
+/// Largest power of ten of a number's first digit.
+pub const NUMBER_EXPONENT_MAX: i32 = 125;
+/// Smallest power of ten of a number's first digit.
+pub const NUMBER_EXPONENT_MIN: i32 = -130;
+/// Largest item, names of attributes included.
+pub const ITEM_BYTES_MAX: usize = 400 << 10;
+/// How deep lists and maps nest.
+pub const NESTING_MAX: usize = 32;
+/// Longest name of an attribute.
+pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 65_535;
+/// Longest name of an attribute of a key.
+pub const KEY_NAME_BYTES_MAX: usize = 255;
+/// Largest value of a hash key.
+pub const HASH_VALUE_BYTES_MAX: usize = 2_048;
+/// Largest value of a range key.
+pub const RANGE_VALUE_BYTES_MAX: usize = 1_024;
+
+/// Most operators and functions in one expression.
+pub const EXPRESSION_OPERATORS_MAX: usize = 300;
+/// How deep conditions nest.
+pub const EXPRESSION_DEPTH_MAX: usize = 300;
+/// Most values that one membership test compares with.
+pub const IN_OPERANDS_MAX: usize = 100;
+
+/// Most items of one batch of reads.
+pub const BATCH_GET_ITEMS_MAX: usize = 100;
+/// Bytes after which a batch of reads leaves the rest for another.
+pub const BATCH_GET_BYTES_MAX: usize = 16 << 20;
+/// Most writes of one batch.
+pub const BATCH_WRITE_ITEMS_MAX: usize = 25;
+/// Most items of one transaction.
+pub const TRANSACTION_ITEMS_MAX: usize = 100;
+/// Most bytes of the items of one transaction.
+pub const TRANSACTION_BYTES_MAX: usize = 4 << 20;
+/// Longest token of a transaction, in characters.
+pub const TRANSACTION_TOKEN_CHARS_MAX: usize = 36;
+/// How long a token of a transaction is remembered.
+pub const TRANSACTION_TOKEN_LIFE: Duration = Duration::from_secs(600);
+/// Bytes of items after which a page of a query or scan ends.
+pub const QUERY_BYTES_MAX: usize = 1 << 20;
+/// Most segments of a parallel scan.
+pub const SCAN_SEGMENTS_MAX: u32 = 1_000_000;
+/// How long changes of a table are kept.
+pub const CHANGES_RETENTION: Duration = Duration::from_secs(24 * 3600);
+/// An expiry this far in the past is taken for something else than a time.
+pub const EXPIRY_AGE_MAX: Duration = Duration::from_secs(5 * 365 * 24 * 3600);

@@ -1,4 +1,4 @@
-//! Names of streams and shards: short texts of harmless characters, cheap to clone.
+//! Names of streams, shards, tables and indexes: short texts of harmless characters, cheap to clone.
 //!
 //! What must hold: a name that exists is valid, so that nobody behind the edge checks it again, and may be shown
 //! in a terminal, a log or a path without escaping.
@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::limits::{SHARD_ID_CHARS_MAX, STREAM_NAME_CHARS_MAX};
+use crate::limits::{SHARD_ID_CHARS_MAX, STREAM_NAME_CHARS_MAX, TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN};
 
 /// Most characters of a refused text that an error message repeats.
 const EXCERPT_CHARS_MAX: usize = 64;
@@ -65,7 +65,41 @@ impl ShardId {
     }
 }
 
-/// What both kinds of names share.
+/// The name of a table: 3 to 255 of `a-z A-Z 0-9 _ . -`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableName(Arc<str>);
+
+impl TableName {
+    /// Checks a name.
+    pub fn new(name: &str) -> Result<Self> {
+        check_table_name("table name", name)?;
+        Ok(TableName(name.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The name of an index within its table: 3 to 255 of `a-z A-Z 0-9 _ . -`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IndexName(Arc<str>);
+
+impl IndexName {
+    /// Checks a name.
+    pub fn new(name: &str) -> Result<Self> {
+        check_table_name("index name", name)?;
+        Ok(IndexName(name.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What all kinds of names share.
 macro_rules! text_traits {
     ($name:ident) => {
         impl fmt::Display for $name {
@@ -98,6 +132,19 @@ macro_rules! text_traits {
 
 text_traits!(StreamName);
 text_traits!(ShardId);
+text_traits!(TableName);
+text_traits!(IndexName);
+
+fn check_table_name(what: &str, text: &str) -> Result<()> {
+    check(what, text, TABLE_NAME_CHARS_MAX)?;
+    if text.len() < TABLE_NAME_CHARS_MIN {
+        return Err(Error::Invalid(format!(
+            "{what} {} is too short: it must have {TABLE_NAME_CHARS_MIN} to {TABLE_NAME_CHARS_MAX} characters",
+            excerpt(text)
+        )));
+    }
+    Ok(())
+}
 
 fn check(what: &str, text: &str, chars_max: usize) -> Result<()> {
     if text.is_empty() {

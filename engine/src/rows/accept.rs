@@ -47,12 +47,25 @@ impl Accepting<'_> {
         }
     }
 
-    /// A number for a new owner of rows, and the change that keeps it from being given again. The row of
-    /// [`next_number_key`] is held.
-    pub fn next_number(&self) -> Result<(u64, Change)> {
+    /// Whether one of the held rows was accepted and is not durable yet.
+    pub fn any_pending(&self) -> bool {
+        self.keys.iter().any(|key| {
+            let stripe = self.rows.pending.of(key);
+            self.held.iter().any(|(number, rows)| *number == stripe && rows.contains_key(key))
+        })
+    }
+
+    /// The first of so many numbers for new owners of rows, and the change that keeps them from being given again. The
+    /// row of [`next_number_key`] is held.
+    pub fn next_numbers(&self, count: u64) -> Result<(u64, Change)> {
         let row = self.get(NEXT_NUMBER)?;
         let number = row.and_then(|row| Some(u64::from_le_bytes(row.as_ref().try_into().ok()?))).unwrap_or(1);
-        Ok((number, Change::put(NEXT_NUMBER, (number + 1).to_le_bytes().to_vec())))
+        Ok((number, Change::put(NEXT_NUMBER, (number + count).to_le_bytes().to_vec())))
+    }
+
+    /// The same for one owner.
+    pub fn next_number(&self) -> Result<(u64, Change)> {
+        self.next_numbers(1)
     }
 
     /// Remembers what a frame does to the held rows, and returns which of them it changes.

@@ -55,6 +55,20 @@ pub enum Space {
     Dead = 0x00,
     /// Values of the engine itself.
     Meta = 0x01,
+    /// Queues by name.
+    Queues = 0x10,
+    /// What a queue holds.
+    QueueRows = 0x11,
+    /// Tables by name.
+    Tables = 0x20,
+    /// Items, entries of indexes, and counts.
+    Table = 0x21,
+    /// Records of streams of changes.
+    Changes = 0x22,
+    /// Streams of changes by name.
+    ChangeLogs = 0x23,
+    /// Tokens of transactions.
+    Tokens = 0x24,
 }
 
 /// The key of the next number that an owner of rows gets.

@@ -14,12 +14,15 @@
 //! walks through [`all`] instead. A law makes its own streams, so laws may share a store; those about crashes
 //! need one of their own.
 //!
+//! Tables have laws of their own in [`table`]; [`reference`](mod@reference) holds stores to compare others with.
+//!
 //! The laws look at a store from outside only: through the port, and through what the [`Fixture`] offers to do to
 //! time and to the store. A law that a fixture cannot put to the test says so on standard error and passes.
 
 pub mod blob;
 pub mod queue;
 pub mod reference;
+pub mod table;
 
 mod fixture;
 mod trial;

@@ -146,6 +146,16 @@ impl From<Error> for ErrorBody {
                 ErrorBody::PartsOutOfOrder { part: Number(part), next: Number(next) }
             }
             Error::PartTooSmall { part, bytes } => ErrorBody::PartTooSmall { part: Number(part), bytes },
+            // No call of this interface touches tables; what they say has a wire format of its own.
+            error @ (Error::TableNotFound(_)
+            | Error::TableExists(_)
+            | Error::IndexNotFound(..)
+            | Error::ConditionFailed { .. }
+            | Error::TransactionCancelled { .. }
+            | Error::TokenReused) => ErrorBody::Invalid { message: error.to_string() },
+            error @ (Error::TableBusy(_) | Error::TransactionConflict) => {
+                ErrorBody::Unavailable { message: error.to_string() }
+            }
             Error::LimitExceeded(message) => ErrorBody::LimitExceeded { message },
             Error::Throttled { shard, limit, retry_after } => {
                 ErrorBody::Throttled { shard: Text(shard), limit: limit.to_owned(), retry_after }
@@ -249,6 +259,14 @@ pub fn code(error: &Error) -> &'static str {
         Error::MoveNotRunning(_) => "move_not_running",
         Error::MoveRunning(_) => "move_running",
         Error::InFlightLimit { .. } => "in_flight_limit",
+        Error::TableNotFound(_) => "table_not_found",
+        Error::TableExists(_) => "table_exists",
+        Error::IndexNotFound(..) => "index_not_found",
+        Error::TableBusy(_) => "table_busy",
+        Error::ConditionFailed { .. } => "condition_failed",
+        Error::TransactionCancelled { .. } => "transaction_cancelled",
+        Error::TransactionConflict => "transaction_conflict",
+        Error::TokenReused => "token_reused",
         Error::LimitExceeded(_) => "limit_exceeded",
         Error::Throttled { .. } => "throttled",
         Error::Busy { .. } => "busy",
@@ -292,6 +310,13 @@ pub(super) fn status(error: &Error) -> StatusCode {
         Error::RangeInvalid { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
         Error::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Error::Throttled { .. } | Error::InFlightLimit { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Error::TokenReused => StatusCode::BAD_REQUEST,
+        Error::TableNotFound(_) | Error::IndexNotFound(..) => StatusCode::NOT_FOUND,
+        Error::TableExists(_)
+        | Error::TableBusy(_)
+        | Error::ConditionFailed { .. }
+        | Error::TransactionCancelled { .. }
+        | Error::TransactionConflict => StatusCode::CONFLICT,
         Error::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         Error::Busy { .. } | Error::Unavailable(_) | Error::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
         Error::Damaged { .. } | Error::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,

@@ -104,7 +104,7 @@ impl QueueFixture {
     }
 
     /// How many messages of a queue can be in flight in this store, where that is fewer than
-    /// [`limits::IN_FLIGHT_MAX`], which is more than a law can try. Other laws need 200.
+    /// [`limits::IN_FLIGHT_MAX`], which is more than a law can try. Other laws need more than 200: they have as many in flight while others ask.
     pub fn with_in_flight_max(mut self, in_flight_max: usize) -> Self {
         self.in_flight_max = in_flight_max;
         self

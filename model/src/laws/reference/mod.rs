@@ -2,9 +2,14 @@
 //! kept, and tests of other crates may use them where a real store would be too much.
 
 mod blobs;
+mod log;
 mod moving;
 mod queue;
 mod queues;
+mod store;
+mod tables;
 
 pub use blobs::{BlobState, ReferenceBlobs};
 pub use queues::{SimpleQueues, SimpleQueuesState};
+pub use store::ReferenceTables;
+pub use tables::Tables;

@@ -1,0 +1,281 @@
+//! Keys of the rows of queues. See `docs/on-disk.md` for the table.
+
+use std::fmt;
+
+use anabranch_model::queue::{MessageId, QueueName};
+use anabranch_model::{Result, SequenceNumber};
+use bytes::Bytes;
+
+use crate::rows::Space;
+
+const BODY: u8 = b'b';
+const STATE: u8 = b's';
+const WAITING: u8 = b'w';
+const GROUP: u8 = b'g';
+
+/// Which message of a queue: the time of its send, and the frame that brought it with its index there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// When it was sent, in milliseconds. 48 bits.
+    pub sent_at: u64,
+    /// The frame.
+    pub position: u64,
+    /// Its index there.
+    pub index: u16,
+}
+
+impl Place {
+    /// The number of the message in a queue that keeps an order.
+    pub fn sequence(&self) -> SequenceNumber {
+        SequenceNumber::from_u128(u128::from(self.position) << 16 | u128::from(self.index))
+    }
+
+    /// All of it in one number.
+    pub fn to_u128(self) -> u128 {
+        u128::from(self.sent_at) << 80 | u128::from(self.position) << 16 | u128::from(self.index)
+    }
+
+    /// The place that a number stands for.
+    pub fn from_u128(number: u128) -> Place {
+        Place { sent_at: (number >> 80) as u64, position: (number >> 16) as u64, index: number as u16 }
+    }
+
+    /// The identifier of a message that was sent here.
+    pub fn id(&self) -> Result<MessageId> {
+        MessageId::new(&self.to_string())
+    }
+
+    /// The place in an identifier, which has one spelling.
+    pub fn parse(text: &str) -> Option<Place> {
+        let digits: String = text.chars().filter(|c| *c != '-').collect();
+        let place = Place::from_u128(u128::from_str_radix(&digits, 16).ok()?);
+        (place.to_string() == text).then_some(place)
+    }
+
+    fn bytes(&self) -> [u8; 16] {
+        self.to_u128().to_be_bytes()
+    }
+
+    fn ending(&self) -> [u8; 10] {
+        let mut ending = [0; 10];
+        ending.copy_from_slice(&self.bytes()[6..]);
+        ending
+    }
+}
+
+/// In groups of digits, as identifiers mostly look.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = format!("{:032x}", self.to_u128());
+        let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+        f.write_str(&parts.join("-"))
+    }
+}
+
+/// The row of a queue in the catalogue.
+pub fn queue(name: &QueueName) -> Bytes {
+    [&[Space::Queues as u8], name.as_str().as_bytes()].concat().into()
+}
+
+/// All rows of an owner.
+pub fn owner(number: u64) -> Vec<u8> {
+    let mut key = vec![Space::QueueRows as u8];
+    key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// All rows of messages.
+pub fn messages(number: u64) -> Vec<u8> {
+    let mut key = owner(number);
+    key.push(b'q');
+    key
+}
+
+fn kind(number: u64, kind: u8) -> Vec<u8> {
+    let mut key = messages(number);
+    key.push(kind);
+    key
+}
+
+/// What bodies of messages that are sent at this time begin with.
+pub fn body_prefix(number: u64, sent_at: u64) -> Vec<u8> {
+    let mut key = kind(number, BODY);
+    key.extend_from_slice(&sent_at.to_be_bytes()[2..]);
+    key
+}
+
+/// The body of a message.
+pub fn body(number: u64, place: &Place) -> Bytes {
+    let mut key = kind(number, BODY);
+    key.extend_from_slice(&place.bytes());
+    key.into()
+}
+
+/// Between which keys the bodies lie, from a place on.
+pub fn bodies(number: u64, from: &Place) -> (Bytes, Bytes) {
+    (body(number, from), kind(number, BODY + 1).into())
+}
+
+/// What states of messages that are sent at this time begin with.
+pub fn state_prefix(number: u64, sent_at: u64) -> Vec<u8> {
+    let mut key = kind(number, STATE);
+    key.extend_from_slice(&sent_at.to_be_bytes()[2..]);
+    key
+}
+
+/// The state of a message.
+pub fn state(number: u64, place: &Place) -> Bytes {
+    let mut key = kind(number, STATE);
+    key.extend_from_slice(&place.bytes());
+    key.into()
+}
+
+/// Between which keys the states lie.
+pub fn states(number: u64) -> (Bytes, Bytes) {
+    (kind(number, STATE).into(), kind(number, STATE + 1).into())
+}
+
+/// The place at the end of the key of a body or a state.
+pub fn place_of(key: &[u8]) -> Option<Place> {
+    let start = key.len().checked_sub(16)?;
+    Some(Place::from_u128(u128::from_be_bytes(key[start..].try_into().ok()?)))
+}
+
+/// What the rows of messages that become visible at this time begin with.
+pub fn waiting_prefix(number: u64, due: u64) -> Vec<u8> {
+    let mut key = kind(number, WAITING);
+    key.extend_from_slice(&due.to_be_bytes());
+    key
+}
+
+/// The row that shows a message when it is due. `change` makes each key new, however often a message comes and goes.
+pub fn waiting(number: u64, due: u64, place: &Place, change: u32) -> Bytes {
+    let mut key = waiting_prefix(number, due);
+    key.extend_from_slice(&place.ending());
+    if change > 0 {
+        key.extend_from_slice(&change.to_be_bytes());
+    }
+    key.into()
+}
+
+/// Behind the last of these rows.
+pub fn waiting_end(number: u64) -> Bytes {
+    kind(number, WAITING + 1).into()
+}
+
+/// When the message of such a row is due, its frame and its index.
+pub fn waiting_parts(key: &[u8]) -> Option<(u64, u64, u16)> {
+    let rest = key.get(11..)?;
+    let due = u64::from_be_bytes(rest.get(..8)?.try_into().ok()?);
+    let (position, index) = ending(rest.get(8..18)?)?;
+    Some((due, position, index))
+}
+
+fn ending(bytes: &[u8]) -> Option<(u64, u16)> {
+    let position = u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?);
+    let index = u16::from_be_bytes(bytes.get(8..10)?.try_into().ok()?);
+    Some((position, index))
+}
+
+/// What the rows of a group begin with. No group has a zero byte in its name.
+pub fn group_prefix(number: u64, group: &str) -> Vec<u8> {
+    let mut key = kind(number, GROUP);
+    key.extend_from_slice(group.as_bytes());
+    key.push(0);
+    key
+}
+
+/// The row of a message in its group.
+pub fn group(number: u64, group: &str, place: &Place) -> Bytes {
+    let mut key = group_prefix(number, group);
+    key.extend_from_slice(&place.ending());
+    key.into()
+}
+
+/// Behind the last row of a group.
+pub fn group_end(number: u64, group: &str) -> Bytes {
+    let mut key = group_prefix(number, group);
+    key.pop();
+    key.push(1);
+    key.into()
+}
+
+/// The frame and the index at the end of a key that a frame completed.
+pub fn placed(key: &[u8]) -> Option<(u64, u16)> {
+    ending(key.get(key.len().checked_sub(10)?..)?)
+}
+
+/// What rows of recent sends begin with.
+pub fn recent(number: u64, window: u32) -> Vec<u8> {
+    let mut key = owner(number);
+    key.push(b'd');
+    key.extend_from_slice(&window.to_be_bytes());
+    key
+}
+
+/// What the rows of sends with one deduplication id begin with, within one window.
+pub fn recent_prefix(number: u64, window: u32, scope: &str, id: &str) -> Vec<u8> {
+    let mut key = recent(number, window);
+    key.extend_from_slice(scope.as_bytes());
+    key.push(0);
+    key.extend_from_slice(id.as_bytes());
+    key.push(0);
+    key
+}
+
+/// What the rows of moves out of a queue begin with.
+pub fn moves(number: u64) -> Vec<u8> {
+    let mut key = owner(number);
+    key.push(b't');
+    key
+}
+
+/// The row of a move.
+pub fn moving(number: u64, id: u64) -> Bytes {
+    let mut key = moves(number);
+    key.extend_from_slice(&id.to_be_bytes());
+    key.into()
+}
+
+/// The first key that does not begin with `prefix`, whose last byte is not the largest.
+pub fn behind(prefix: &[u8]) -> Bytes {
+    let mut key = prefix.to_vec();
+    if let Some(last) = key.last_mut() {
+        *last += 1;
+    }
+    key.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn places_round_trip(sent_at in 0u64..1 << 48, position: u64, index: u16, due: u64, change: u32) {
+            let place = Place { sent_at, position, index };
+            prop_assert_eq!(Place::from_u128(place.to_u128()), place);
+            prop_assert_eq!(Place::parse(&place.to_string()), Some(place));
+            prop_assert_eq!(place_of(&body(7, &place)), Some(place));
+            prop_assert_eq!(place_of(&state(7, &place)), Some(place));
+            prop_assert_eq!(waiting_parts(&waiting(7, due, &place, change)), Some((due, position, index)));
+            prop_assert_eq!(placed(&group(7, "g", &place)), Some((position, index)));
+        }
+
+        #[test]
+        fn waiting_rows_sort_by_time(a: u64, b: u64, position: u64) {
+            let place = Place { sent_at: 1, position, index: 0 };
+            prop_assert_eq!(waiting(7, a, &place, 1).cmp(&waiting(7, b, &place, 1)), a.cmp(&b));
+            prop_assert!(waiting(7, a, &place, 9) < waiting_end(7));
+        }
+    }
+
+    #[test]
+    fn other_spellings_are_no_places() {
+        let text = Place { sent_at: 1, position: 2, index: 3 }.to_string();
+        for other in [text.to_uppercase() + "0", text.replace('-', ""), "message-1".into(), String::new()] {
+            assert_eq!(Place::parse(&other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! Streams of changes: records of what happened to the items of a table, written in the frame of the write itself.
+//!
+//! A stream has a fixed number of shards, chosen by the hash of an item's hash value, so that the changes of one item
+//! stay in order. It ends when changes are turned off or its table is deleted, and is removed a day later.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_model::table::{Change, Key};
+use anabranch_model::{
+    Batch, Error, Follow, Next, Position, ReadLimit, Record, Result, Shard, ShardId, StreamName, Timestamp,
+};
+use bytes::Bytes;
+use futures_util::stream;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+
+use super::catalogue::damaged;
+use super::layout::{BEGUN, ENDED, log_key, log_prefix, put_bytes, shard_prefix, take_bytes};
+use crate::core::Core;
+use crate::encoding::{Malformed, Put, Take};
+use crate::rows::change::place;
+use crate::rows::{self, Change as RowChange, Order, Snapshot, Space};
+use crate::stream::records::{number, sequence};
+
+/// Shards of a stream of changes.
+pub const SHARDS: u8 = 4;
+
+/// One stream of changes.
+pub struct Log {
+    /// Its name.
+    pub name: StreamName,
+    /// The owner of its records.
+    pub number: u64,
+    /// When the last record of each shard arrived, in the order of the journal, in milliseconds.
+    pub arrivals: Mutex<[u64; SHARDS as usize]>,
+    life: RwLock<Life>,
+    /// Told when there are new records, or the stream has ended.
+    changed: Notify,
+}
+
+/// From where to where a stream goes: positions of the journal.
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    begun: u64,
+    ended: Option<(u64, u64)>,
+}
+
+/// All streams of changes.
+#[derive(Default)]
+pub struct Logs {
+    by_name: RwLock<BTreeMap<StreamName, Arc<Log>>>,
+}
+
+impl Log {
+    /// A stream that begins with the frame that is being written.
+    pub fn new(number: u64) -> Result<Log> {
+        let name = StreamName::new(&format!("changes-{number}"))?;
+        Ok(Log { name, number, arrivals: Mutex::default(), life: RwLock::default(), changed: Notify::new() })
+    }
+
+    /// The rows of a new stream.
+    pub fn begin(&self, now: u64) -> Vec<RowChange> {
+        vec![RowChange::put(log_key(&self.name), self.number.to_le_bytes().to_vec()), self.marker(BEGUN, now)]
+    }
+
+    /// The rows of the end of a stream.
+    pub fn end(&self, now: u64) -> RowChange {
+        self.marker(ENDED, now)
+    }
+
+    fn marker(&self, marker: u8, now: u64) -> RowChange {
+        RowChange::put_placed(shard_prefix(self.number, marker), 0, now.to_le_bytes().to_vec())
+    }
+
+    /// The row of a change to the item with this key, which arrives now. It is the `index`th change of its frame. The
+    /// caller holds the tally of the table until the frame has its place, so arrivals never decrease.
+    pub fn record(&self, key: &Key, change: &Change, now: u64, index: u16) -> RowChange {
+        let shard = shard_of(key);
+        let mut arrivals = self.arrivals.lock();
+        let arrival = now.max(arrivals[usize::from(shard)]);
+        arrivals[usize::from(shard)] = arrival;
+        drop(arrivals);
+        let (text, data) = (key.hash.text(), change.encode());
+        let mut value = Vec::with_capacity(16 + text.len() + data.len());
+        value.put_u64(arrival);
+        put_bytes(&mut value, text.as_bytes());
+        value.put(&data);
+        RowChange::put_placed(shard_prefix(self.number, shard), index, value)
+    }
+
+    /// Tells readers that the stream has begun.
+    pub fn begun(&self, position: u64) {
+        self.life.write().begun = position;
+    }
+
+    /// Tells readers that the stream has ended.
+    pub fn ended(&self, position: u64, now: u64) {
+        self.life.write().ended = Some((position, now));
+        self.changed.notify_waiters();
+    }
+
+    /// Tells readers that there is more.
+    pub fn grown(&self) {
+        self.changed.notify_waiters();
+    }
+
+    /// When the stream ended, in milliseconds.
+    pub fn ended_at(&self) -> Option<u64> {
+        self.life.read().ended.map(|(_, time)| time)
+    }
+
+    /// The shards as a reader sees them.
+    pub fn shards(&self) -> impl Iterator<Item = Shard> {
+        let life = *self.life.read();
+        (0..SHARDS).map(move |shard| Shard {
+            id: ShardId::numbered(u64::from(shard)),
+            parents: Vec::new(),
+            range: None,
+            starts_at: number(sequence(life.begun, 0)),
+            ends_before: life.ended.map(|(position, _)| number(sequence(position, 0))),
+            closed_at: life.ended.map(|(_, time)| Timestamp::from_millis(time)),
+        })
+    }
+
+    fn shard(&self, id: &ShardId) -> Result<u8> {
+        let shard = id.number().and_then(|number| u8::try_from(number).ok()).filter(|shard| *shard < SHARDS);
+        shard.ok_or_else(|| Error::ShardNotFound(self.name.clone(), id.clone()))
+    }
+}
+
+fn shard_of(key: &Key) -> u8 {
+    (key.place() >> 62) as u8 % SHARDS
+}
+
+impl Logs {
+    /// Reads all streams from their rows.
+    pub fn load(rows: &Snapshot) -> Result<Logs> {
+        let logs = Logs::default();
+        let mut found = Vec::new();
+        let bounds = [[Space::ChangeLogs as u8], [Space::ChangeLogs as u8 + 1]];
+        rows.range(
+            (Bound::Included(&bounds[0]), Bound::Excluded(&bounds[1])),
+            Order::Forward,
+            |_, value| {
+                found.push(u64::from_le_bytes(value.try_into().map_err(|_| damaged("stream of changes"))?));
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        for number in found {
+            let log = Log::new(number)?;
+            log.load(rows)?;
+            logs.show(Arc::new(log));
+        }
+        Ok(logs)
+    }
+
+    /// The stream with this name.
+    pub fn log(&self, name: &StreamName) -> Result<Arc<Log>> {
+        self.by_name.read().get(name).cloned().ok_or_else(|| Error::StreamNotFound(name.clone()))
+    }
+
+    /// All streams.
+    pub fn all(&self) -> Vec<Arc<Log>> {
+        self.by_name.read().values().cloned().collect()
+    }
+
+    /// Shows a stream to readers.
+    pub fn show(&self, log: Arc<Log>) {
+        self.by_name.write().insert(log.name.clone(), log);
+    }
+
+    /// Hides a stream from readers.
+    pub fn hide(&self, log: &Log) {
+        self.by_name.write().remove(&log.name);
+        log.changed.notify_waiters();
+    }
+}
+
+/// A record as its row has it.
+struct Stored {
+    arrival: u64,
+    key: Bytes,
+    data: Bytes,
+}
+
+impl Stored {
+    fn decode(row: &[u8]) -> std::result::Result<Stored, Malformed> {
+        let mut take = Take(row);
+        let arrival = take.u64()?;
+        let key = Bytes::copy_from_slice(take_bytes(&mut take)?);
+        Ok(Stored { arrival, key, data: Bytes::copy_from_slice(take.0) })
+    }
+}
+
+/// The position and the index behind the prefix of a row's key.
+fn place_of(key: &[u8]) -> Option<(u64, u16)> {
+    let (rest, index) = key.split_last_chunk::<2>()?;
+    let (_, position) = rest.split_last_chunk::<8>()?;
+    Some((u64::from_be_bytes(*position), u16::from_be_bytes(*index)))
+}
+
+impl Log {
+    fn load(&self, rows: &Snapshot) -> Result<()> {
+        let mut life = Life::default();
+        for marker in [BEGUN, ENDED] {
+            let found = first(rows, &shard_prefix(self.number, marker), 0, 0, Order::Forward)?;
+            let Some(((position, _), value)) = found else { continue };
+            match marker {
+                BEGUN => life.begun = position,
+                _ => {
+                    let time = value.as_ref().try_into().map(u64::from_le_bytes);
+                    life.ended = Some((position, time.map_err(|_| damaged("stream of changes"))?));
+                }
+            }
+        }
+        *self.life.write() = life;
+        for shard in 0..SHARDS {
+            let last = first(rows, &shard_prefix(self.number, shard), u64::MAX, u16::MAX, Order::Backward)?;
+            if let Some((_, row)) = last {
+                let stored = Stored::decode(&row).map_err(|_| damaged("change"))?;
+                self.arrivals.lock()[usize::from(shard)] = stored.arrival;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first row of a shard from a place on, in either direction.
+fn first(
+    rows: &Snapshot,
+    prefix: &[u8],
+    position: u64,
+    index: u16,
+    order: Order,
+) -> Result<Option<((u64, u16), Bytes)>> {
+    let (start, end) = (place(prefix, 0, 0), place(prefix, u64::MAX, u16::MAX));
+    let at = place(prefix, position, index);
+    let bounds = match order {
+        Order::Forward => (Bound::Included(&at[..]), Bound::Included(&end[..])),
+        Order::Backward => (Bound::Included(&start[..]), Bound::Included(&at[..])),
+    };
+    let mut found = None;
+    rows.range(bounds, order, |key, value| {
+        let place = place_of(key).ok_or_else(|| damaged("change"))?;
+        found = Some((place, Bytes::copy_from_slice(value)));
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+impl Core {
+    /// Reads a batch of a stream of changes.
+    pub fn read_changes(
+        &self,
+        log: &Log,
+        shard: &ShardId,
+        from: Position,
+        limit: ReadLimit,
+    ) -> Result<Batch> {
+        let number_of_shard = log.shard(shard)?;
+        let prefix = shard_prefix(log.number, number_of_shard);
+        // The end is looked at first: what is written between the two looks is read by the next call.
+        let ended = log.life.read().ended.is_some();
+        let position = self.published.lock().position;
+        let rows = self.rows.snapshot()?;
+        let start = resolve(&rows, &prefix, from, position)?;
+        let limit = limit.clamped();
+        let (mut records, mut bytes, mut more) = (Vec::new(), 0, false);
+        let (at, end) = (place(&prefix, start.0, start.1), place(&prefix, u64::MAX, u16::MAX));
+        rows.range((Bound::Included(&at), Bound::Included(&end)), Order::Forward, |key, value| {
+            if records.len() >= limit.records || (bytes >= limit.bytes && !records.is_empty()) {
+                more = true;
+                return Ok(ControlFlow::Break(()));
+            }
+            let (position, index) = place_of(key).ok_or_else(|| damaged("change"))?;
+            let stored = Stored::decode(value).map_err(|_| damaged("change"))?;
+            let record = Record {
+                sequence: number(sequence(position, u32::from(index))),
+                arrival: Timestamp::from_millis(stored.arrival),
+                partition_key: stored.key,
+                data: stored.data,
+            };
+            bytes += record.size();
+            records.push(record);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let next = match records.last() {
+            _ if ended && !more => Next::Ended(Vec::new()),
+            Some(last) => Next::At(Position::After(last.sequence)),
+            None => Next::At(Position::At(number(sequence(start.0, u32::from(start.1))))),
+        };
+        let behind = match (more, records.last()) {
+            (true, Some(read)) => behind(&rows, &prefix, read.arrival)?,
+            _ => Duration::ZERO,
+        };
+        Ok(Batch { records, next, behind })
+    }
+
+    /// Reads a stream of changes and waits for more.
+    pub fn follow_changes(
+        self: &Arc<Self>,
+        log: Arc<Log>,
+        shard: &ShardId,
+        from: Position,
+    ) -> Result<Follow> {
+        let first = self.read_changes(&log, shard, from, ReadLimit::default())?;
+        let (core, shard, next) = (self.clone(), shard.clone(), first.next.clone());
+        let rest = stream::unfold(Some(next), move |next| {
+            let (core, log, shard) = (core.clone(), log.clone(), shard.clone());
+            async move {
+                let Next::At(position) = next? else { return None };
+                let batch = core.next_changes(&log, &shard, position).await;
+                let next = batch.as_ref().ok().map(|batch| batch.next.clone());
+                Some((batch, next))
+            }
+        });
+        Ok(Box::pin(stream::StreamExt::chain(stream::iter([Ok(first)]), rest)))
+    }
+
+    async fn next_changes(&self, log: &Log, shard: &ShardId, from: Position) -> Result<Batch> {
+        loop {
+            let mut told = std::pin::pin!(log.changed.notified());
+            told.as_mut().enable();
+            self.tables.logs.log(&log.name)?;
+            let batch = self.read_changes(log, shard, from, ReadLimit::default())?;
+            if !batch.records.is_empty() || matches!(batch.next, Next::Ended(_)) {
+                return Ok(batch);
+            }
+            told.await;
+        }
+    }
+}
+
+/// The place of the first record that a position covers.
+fn resolve(rows: &Snapshot, prefix: &[u8], from: Position, published: u64) -> Result<(u64, u16)> {
+    let place = |sequence: u128| {
+        let (position, index) = ((sequence >> 32) as u64, sequence as u32);
+        u16::try_from(index).map_or((position + 1, 0), |index| (position, index))
+    };
+    let known = |sequence: anabranch_model::SequenceNumber| sequence.as_u128().unwrap_or(u128::MAX >> 32);
+    Ok(match from {
+        Position::TrimHorizon => (0, 0),
+        Position::Latest => (published, 0),
+        Position::At(sequence) => place(known(sequence)),
+        Position::After(sequence) => place(known(sequence).saturating_add(1)),
+        Position::AtTimestamp(moment) => at_time(rows, prefix, moment.as_millis(), published)?,
+    })
+}
+
+/// The first record that arrived at `time` or later, by halves: arrivals never decrease.
+fn at_time(rows: &Snapshot, prefix: &[u8], time: u64, published: u64) -> Result<(u64, u16)> {
+    let (mut low, mut high) = (0, published);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match first(rows, prefix, middle, 0, Order::Forward)? {
+            Some(((position, _), row)) => {
+                let early = Stored::decode(&row).map_err(|_| damaged("change"))?.arrival < time;
+                if early { low = position + 1 } else { high = middle }
+            }
+            None => high = middle,
+        }
+    }
+    Ok((low, 0))
+}
+
+fn behind(rows: &Snapshot, prefix: &[u8], read: Timestamp) -> Result<Duration> {
+    let Some((_, row)) = first(rows, prefix, u64::MAX, u16::MAX, Order::Backward)? else {
+        return Ok(Duration::ZERO);
+    };
+    let last = Stored::decode(&row).map_err(|_| damaged("change"))?;
+    Ok(Timestamp::from_millis(last.arrival).since(read))
+}
+
+/// Rows of a shard that arrived before `time`, up to `count` of them.
+pub fn expired(rows: &Snapshot, log: &Log, time: u64, count: usize) -> Result<Vec<Bytes>> {
+    let mut keys = Vec::new();
+    for shard in 0..SHARDS {
+        let prefix = shard_prefix(log.number, shard);
+        let (start, end) = (place(&prefix, 0, 0), place(&prefix, u64::MAX, u16::MAX));
+        rows.range((Bound::Included(&start), Bound::Included(&end)), Order::Forward, |key, value| {
+            let arrival = Take(value).u64().map_err(|_| damaged("change"))?;
+            if arrival >= time || keys.len() >= count {
+                return Ok(ControlFlow::Break(()));
+            }
+            keys.push(Bytes::copy_from_slice(key));
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    Ok(keys)
+}
+
+/// The rows that remove a stream as a whole.
+pub fn removal(log: &Log) -> [RowChange; 2] {
+    [RowChange::remove(log_key(&log.name)), rows::bury(&log_prefix(log.number))]
+}

@@ -1,0 +1,384 @@
+//! Writing items: conditions are decided on the accepted items, and everything that follows from the writes of a call
+//! goes into one frame: items, entries of indexes, counts, changes.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use anabranch_model::table::{Action, Change, Item, Key, Token, Write, check_parts};
+use anabranch_model::{Cancelled, Error, HashKey, Result, TableName, Timestamp, limits};
+use bytes::Bytes;
+use futures_util::future::join_all;
+use parking_lot::{MutexGuard, RwLockReadGuard};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::catalogue::{Accepted, Shape, Table, Tally, item, item_row};
+use super::layout::{entries, items, tally_key, token_key, within};
+use crate::core::{Attempt, Core, Halt};
+use crate::encoding::{Put, Take};
+use crate::journal::Urgency;
+use crate::rows::{Accepting, Change as RowChange};
+
+/// What a call writes: one item, or several as one.
+struct Call {
+    parts: Vec<(Arc<Table>, Write)>,
+    transaction: bool,
+    token: Option<(Bytes, u128)>,
+}
+
+/// What the parts of a call got in return, or why nothing was written.
+type Answer = Result<Vec<Option<Item>>>;
+
+/// A part of a call, with the item that it is about.
+struct Subject {
+    key: Key,
+    place: Vec<u8>,
+    row: Bytes,
+}
+
+impl Core {
+    /// Writes an item. See [`TableStore::write`](anabranch_model::table::TableStore::write).
+    pub async fn write_item(&self, name: &TableName, write: Write) -> Result<Option<Item>> {
+        if let Action::Check(_) = write.action {
+            return Err(Error::Invalid("a check is part of a transaction only".to_string()));
+        }
+        let parts = vec![(self.tables.table(name)?, write)];
+        let returned = self.write_call(Call { parts, transaction: false, token: None }).await?;
+        Ok(returned.into_iter().next().flatten())
+    }
+
+    /// Writes items each on its own. Returns those for which there was no room.
+    pub async fn batch_write(&self, writes: Vec<(TableName, Action)>) -> Result<Vec<(TableName, Action)>> {
+        check_parts("a batch of writes", writes.len(), limits::BATCH_WRITE_ITEMS_MAX)?;
+        if !writes.iter().all(|(_, action)| matches!(action, Action::Put(_) | Action::Delete(_))) {
+            return Err(Error::Invalid("a batch of writes has puts and deletes only".to_string()));
+        }
+        let mut parts = Vec::with_capacity(writes.len());
+        for (name, action) in &writes {
+            parts.push((self.tables.table(name)?, Write::from(action.clone())));
+        }
+        check_distinct(&parts)?;
+        let calls = parts
+            .into_iter()
+            .map(|part| self.write_call(Call { parts: vec![part], transaction: false, token: None }));
+        let outcomes = join_all(calls).await;
+        let mut left = Vec::new();
+        for (write, outcome) in writes.into_iter().zip(outcomes) {
+            match outcome {
+                Ok(_) => {}
+                Err(Error::Busy { .. } | Error::DiskFull) => left.push(write),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(left)
+    }
+
+    /// Writes all or nothing.
+    pub async fn transact_write(&self, writes: Vec<(TableName, Write)>, token: Option<Token>) -> Result<()> {
+        check_parts("a transaction", writes.len(), limits::TRANSACTION_ITEMS_MAX)?;
+        let fingerprint = HashKey::of(format!("{writes:?}").as_bytes()).get();
+        let token = token.map(|token| (token_key(&token), fingerprint));
+        let mut parts = Vec::with_capacity(writes.len());
+        for (name, write) in writes {
+            parts.push((self.tables.table(&name)?, write));
+        }
+        check_distinct(&parts)?;
+        check_bytes(&parts)?;
+        self.write_call(Call { parts, transaction: true, token }).await.map(drop)
+    }
+
+    async fn write_call(&self, call: Call) -> Answer {
+        let frees = call.parts.iter().all(|(_, write)| matches!(write.action, Action::Delete(_)));
+        let bytes: usize = call.parts.iter().map(|(_, write)| written_bytes(write)).sum();
+        let mut permit = Some(match frees {
+            true => self.budget.write(bytes).await,
+            false => self.admit_rows(bytes).await?,
+        });
+        let urgency = if frees { Urgency::Upkeep } else { Urgency::Normal };
+        self.submit(|| self.attempt_write(&call, urgency, &mut permit)).await?
+    }
+
+    fn attempt_write(
+        &self,
+        call: &Call,
+        urgency: Urgency,
+        permit: &mut Option<OwnedSemaphorePermit>,
+    ) -> Attempt<Answer> {
+        let held = Held::of(call.parts.iter().map(|(table, _)| table))?;
+        let subjects: Vec<Subject> =
+            call.parts.iter().map(|(table, write)| held.subject(table, write)).collect::<Result<_>>()?;
+        let token = call.token.as_ref().map(|(key, _)| key.clone());
+        let rows = subjects.iter().map(|subject| subject.row.clone()).chain(token).collect();
+        let accepting = self.rows.accept(rows);
+        let now = self.now_ms();
+        let decided =
+            known_token(call, &accepting, now)?.unwrap_or_else(|| decide(call, &held, &subjects, &accepting));
+        let outcomes = match decided {
+            Ok(outcomes) if !outcomes.is_empty() => outcomes,
+            Err(error) if !accepting.any_pending() => return Err(error.into()),
+            // Whoever is told about something that is not durable yet is told when it is.
+            told => {
+                let (_, done) = self.write_rows(accepting, Vec::new(), urgency, permit, None)?;
+                return Ok((told.map(|_| Vec::new()), done));
+            }
+        };
+        let mut staging = Staging::new(&held, now, false);
+        let mut returned = Vec::with_capacity(outcomes.len());
+        for (((table, write), subject), (old, new, answer)) in call.parts.iter().zip(&subjects).zip(outcomes)
+        {
+            if !matches!(write.action, Action::Check(_)) {
+                staging.stage(table, subject, old.as_ref(), new.as_ref())?;
+            }
+            returned.push(answer);
+        }
+        if let Some((key, fingerprint)) = &call.token {
+            let forgotten_at = now + limits::TRANSACTION_TOKEN_LIFE.as_millis() as u64;
+            staging.changes.push(RowChange::put(key.clone(), token_row(*fingerprint, forgotten_at)));
+        }
+        let done = staging.write(self, accepting, urgency, permit)?;
+        Ok((Ok(returned), done))
+    }
+
+    /// Removes items whose time has come, if it still has. Returns who tells when they are gone.
+    pub(super) fn expire_items(
+        &self,
+        table: &Arc<Table>,
+        keys: &[Key],
+    ) -> std::result::Result<crate::journal::sequencer::Done, Halt> {
+        let held = Held::of(std::iter::once(table))?;
+        let subjects: Vec<Subject> = keys.iter().map(|key| Subject::of(table, key.clone())).collect();
+        let accepting = self.rows.accept(subjects.iter().map(|subject| subject.row.clone()).collect());
+        let now = self.now_ms();
+        let mut staging = Staging::new(&held, now, true);
+        for subject in &subjects {
+            let old = accepting.get(&subject.row)?.map(|row| item(&row)).transpose()?;
+            let due = |old: &Item| held.shape(table).options.has_expired(old, Timestamp::from_millis(now));
+            if old.as_ref().is_some_and(due) {
+                staging.stage(table, subject, old.as_ref(), None)?;
+            }
+        }
+        staging.write(self, accepting, Urgency::Upkeep, &mut None)
+    }
+}
+
+/// Tables that nobody changes or deletes meanwhile.
+struct Held<'a>(BTreeMap<u64, (&'a Arc<Table>, RwLockReadGuard<'a, Accepted>)>);
+
+impl<'a> Held<'a> {
+    fn of(tables: impl Iterator<Item = &'a Arc<Table>>) -> Result<Held<'a>> {
+        let tables: BTreeMap<u64, &Arc<Table>> = tables.map(|table| (table.number, table)).collect();
+        let held = tables.into_iter().map(|(number, table)| {
+            let accepted = table.accepted.read();
+            if accepted.deleted {
+                return Err(Error::TableNotFound(table.name.clone()));
+            }
+            Ok((number, (table, accepted)))
+        });
+        held.collect::<Result<_>>().map(Held)
+    }
+
+    fn shape(&self, table: &Table) -> &Arc<Shape> {
+        &self.0[&table.number].1.shape
+    }
+
+    fn subject(&self, table: &Table, write: &Write) -> Result<Subject> {
+        Ok(Subject::of(table, write.check(&self.shape(table).options)?))
+    }
+}
+
+impl Subject {
+    fn of(table: &Table, key: Key) -> Subject {
+        let place = key.bytes();
+        Subject { row: within(items(table.number), &place), place, key }
+    }
+}
+
+/// The old item, the new one, and what the writer gets.
+type Decided = (Option<Item>, Option<Item>, Option<Item>);
+
+/// What becomes of the items, if every part can be done.
+fn decide(
+    call: &Call,
+    held: &Held<'_>,
+    subjects: &[Subject],
+    accepting: &Accepting<'_>,
+) -> Result<Vec<Decided>> {
+    let mut decided = Vec::with_capacity(subjects.len());
+    for ((table, write), subject) in call.parts.iter().zip(subjects) {
+        let old = accepting.get(&subject.row)?.map(|row| item(&row)).transpose()?;
+        let outcome = write.apply(&held.shape(table).options, old.as_ref());
+        decided.push(outcome.map(|outcome| (old, outcome.new, outcome.returned)));
+    }
+    if call.transaction && decided.iter().any(|part| part.is_err()) {
+        let reasons = decided.into_iter().map(|part| part.err().map(cancelled)).collect();
+        return Err(Error::TransactionCancelled { reasons });
+    }
+    decided.into_iter().collect()
+}
+
+fn cancelled(error: Error) -> Cancelled {
+    match error {
+        Error::ConditionFailed { item } => Cancelled::ConditionFailed { item },
+        other => Cancelled::Invalid(other.to_string()),
+    }
+}
+
+/// What is said to a transaction whose token is known: nothing is done again.
+fn known_token(call: &Call, accepting: &Accepting<'_>, now: u64) -> Result<Option<Result<Vec<Decided>>>> {
+    let Some((key, fingerprint)) = &call.token else { return Ok(None) };
+    let Some(row) = accepting.get(key)? else { return Ok(None) };
+    let mut take = Take(&row);
+    let (Ok(known), Ok(forgotten_at)) = (take.u128(), take.u64()) else {
+        return Err(super::catalogue::damaged("token"));
+    };
+    Ok(match (now < forgotten_at, known == *fingerprint) {
+        (false, _) => None,
+        (true, true) => Some(Ok(Vec::new())),
+        (true, false) => Some(Err(Error::TokenReused)),
+    })
+}
+
+fn token_row(fingerprint: u128, forgotten_at: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(24);
+    bytes.put_u128(fingerprint);
+    bytes.put_u64(forgotten_at);
+    bytes
+}
+
+/// When the row of a token may go, in milliseconds.
+pub(super) fn token_forgotten_at(row: &[u8]) -> Option<u64> {
+    let mut take = Take(row);
+    take.u128().ok()?;
+    take.u64().ok()
+}
+
+/// A frame in the making. The counts of its tables are held until it has its place, so that they, and the arrivals of
+/// changes, are in the order of the journal.
+struct Staging<'a, 'h> {
+    held: &'h Held<'a>,
+    tallies: BTreeMap<u64, (MutexGuard<'a, Tally>, Tally)>,
+    changes: Vec<RowChange>,
+    /// Changes to items so far: the number of the next one in this frame.
+    events: u16,
+    now: u64,
+    expired: bool,
+}
+
+impl<'a, 'h> Staging<'a, 'h> {
+    fn new(held: &'h Held<'a>, now: u64, expired: bool) -> Staging<'a, 'h> {
+        let tallies = held.0.iter().map(|(number, (table, _))| {
+            let tally = table.tally.lock();
+            let counted = tally.clone();
+            (*number, (tally, counted))
+        });
+        Staging { held, tallies: tallies.collect(), changes: Vec::new(), events: 0, now, expired }
+    }
+
+    /// Adds everything that follows when an item is replaced by another, or by none.
+    fn stage(
+        &mut self,
+        table: &Table,
+        subject: &Subject,
+        old: Option<&Item>,
+        new: Option<&Item>,
+    ) -> Result<()> {
+        let shape = self.held.shape(table);
+        let (_, tally) = self.tallies.get_mut(&table.number).expect("every table of the call is held");
+        tally.table.replace(old, new);
+        match new {
+            Some(new) => self.changes.push(RowChange::put(subject.row.clone(), item_row(new))),
+            None if old.is_some() => self.changes.push(RowChange::remove(subject.row.clone())),
+            None => {}
+        }
+        for (at, (index, row)) in shape.options.indexes.iter().zip(&shape.indexes).enumerate() {
+            if row.filled_to.as_ref().is_some_and(|filled_to| subject.place[..] > filled_to[..]) {
+                continue;
+            }
+            let shown = |item: Option<&Item>| item.and_then(|item| shape.options.shown(index, item));
+            let (old, new) = (shown(old), shown(new));
+            tally.indexes[at].replace(old.as_ref(), new.as_ref());
+            if old == new {
+                continue;
+            }
+            let place = |item: &Item| shape.options.place(Some(index), item);
+            let (left, taken) = (old.as_ref().map(place).transpose()?, new.as_ref().map(place).transpose()?);
+            if let Some(left) = left.filter(|left| Some(left) != taken.as_ref()) {
+                self.changes.push(RowChange::remove(within(entries(row.number), &left)));
+            }
+            if let (Some(taken), Some(new)) = (taken, &new) {
+                self.changes.push(RowChange::put(within(entries(row.number), &taken), item_row(new)));
+            }
+        }
+        if let (Some(log), Some(view)) = (&shape.log, shape.options.changes) {
+            let (keys, at) = (shape.options.key.item(&subject.key), Timestamp::from_millis(self.now));
+            if let Some(change) = Change::between(keys, old, new, view, at, self.expired) {
+                self.changes.push(log.record(&subject.key, &change, self.now, self.events));
+                self.events += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the frame its place.
+    fn write(
+        self,
+        core: &Core,
+        accepting: Accepting<'_>,
+        urgency: Urgency,
+        permit: &mut Option<OwnedSemaphorePermit>,
+    ) -> std::result::Result<crate::journal::sequencer::Done, Halt> {
+        let Staging { held, mut tallies, mut changes, events, .. } = self;
+        let mut shown = Vec::with_capacity(tallies.len());
+        for (number, (before, counted)) in &tallies {
+            if **before != *counted {
+                changes.push(RowChange::put(tally_key(*number), counted.encode()));
+            }
+            shown.push((held.0[number].0.clone(), counted.clone()));
+        }
+        let then = Box::new(move |_| {
+            for (table, tally) in shown {
+                let mut view = table.visible.write();
+                view.tally = tally;
+                if let Some(log) = view.shape.log.as_ref().filter(|_| events > 0) {
+                    log.grown();
+                }
+            }
+        });
+        let (_, done) = core.write_rows(accepting, changes, urgency, permit, Some(then))?;
+        for (before, counted) in tallies.values_mut() {
+            **before = std::mem::take(counted);
+        }
+        Ok(done)
+    }
+}
+
+fn check_distinct(parts: &[(Arc<Table>, Write)]) -> Result<()> {
+    let mut seen = HashSet::new();
+    for (table, write) in parts {
+        let key = write.check(&table.shape().options)?;
+        if !seen.insert((table.number, key)) {
+            return Err(Error::Invalid("two parts of a call are about one item".to_string()));
+        }
+    }
+    Ok(())
+}
+
+fn check_bytes(parts: &[(Arc<Table>, Write)]) -> Result<()> {
+    let put = |write: &Write| match &write.action {
+        Action::Put(item) => item.size(),
+        _ => 0,
+    };
+    let (bytes, limit) = (parts.iter().map(|(_, w)| put(w)).sum::<usize>(), limits::TRANSACTION_BYTES_MAX);
+    if bytes > limit {
+        return Err(Error::Invalid(format!("a transaction has {bytes} bytes: at most {limit} are allowed")));
+    }
+    Ok(())
+}
+
+/// About how much a write brings into memory.
+fn written_bytes(write: &Write) -> usize {
+    match &write.action {
+        Action::Put(item) => item.size(),
+        Action::Update(..) => 4 << 10,
+        Action::Delete(_) | Action::Check(_) => 1 << 10,
+    }
+}

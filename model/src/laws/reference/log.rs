@@ -1,0 +1,67 @@
+//! A stream of changes: one shard, from its beginning to its end.
+
+use std::time::Duration;
+
+use crate::{Batch, Next, Position, ReadLimit, Record, SequenceNumber, Shard, ShardId, Timestamp};
+
+/// The records of one stream of changes.
+#[derive(Clone, Debug)]
+pub struct Log {
+    shard: Shard,
+    records: Vec<Record>,
+}
+
+impl Log {
+    pub fn new(number: SequenceNumber) -> Self {
+        let shard = Shard {
+            id: ShardId::numbered(0),
+            parents: Vec::new(),
+            range: None,
+            starts_at: number,
+            ends_before: None,
+            closed_at: None,
+        };
+        Log { shard, records: Vec::new() }
+    }
+
+    pub fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
+    pub fn append(&mut self, sequence: SequenceNumber, now: Timestamp, key: String, data: Vec<u8>) {
+        let arrival = self.records.last().map_or(now, |last| now.max(last.arrival));
+        self.records.push(Record { sequence, arrival, partition_key: key.into(), data: data.into() });
+    }
+
+    pub fn close(&mut self, number: SequenceNumber, now: Timestamp) {
+        self.shard.ends_before = Some(number);
+        self.shard.closed_at = Some(now);
+    }
+
+    pub fn read(&self, from: Position, limit: ReadLimit) -> Batch {
+        let all = &self.records[..];
+        let start = match from {
+            Position::TrimHorizon => 0,
+            Position::Latest => all.len(),
+            Position::At(number) => all.partition_point(|record| record.sequence < number),
+            Position::After(number) => all.partition_point(|record| record.sequence <= number),
+            Position::AtTimestamp(moment) => all.partition_point(|record| record.arrival < moment),
+        };
+        let (limit, mut bytes) = (limit.clamped(), 0);
+        let within = |record: &&Record| {
+            let room = bytes < limit.bytes;
+            bytes += record.size();
+            room
+        };
+        let records: Vec<_> = all[start..].iter().take(limit.records).take_while(within).cloned().collect();
+        let end = start + records.len();
+        let last_read = all[..end].last();
+        let next = match last_read {
+            _ if end == all.len() && !self.shard.is_open() => Next::Ended(Vec::new()),
+            Some(record) => Next::At(Position::After(record.sequence)),
+            None => Next::At(Position::At(self.shard.starts_at)),
+        };
+        let behind = all.last().zip(last_read).map_or(Duration::ZERO, |(a, b)| a.arrival.since(b.arrival));
+        Batch { records, next, behind }
+    }
+}

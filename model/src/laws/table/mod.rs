@@ -1,0 +1,178 @@
+//! The laws of [`TableStore`](crate::TableStore) as tests, one function a law, for every implementation to run.
+//!
+//! It works as it does for streams ([`laws`](crate::laws)): an implementation names a future that makes a
+//! [`TableFixture`], and gets one test a law from [`table_laws!`](crate::table_laws).
+
+mod fixture;
+mod trial;
+
+mod batches;
+mod changes;
+mod concurrency;
+mod conditions;
+mod crash;
+mod expiry;
+mod indexes;
+mod items;
+mod queries;
+mod refusals;
+mod refused_writes;
+mod scans;
+mod tables;
+mod transactions;
+mod updates;
+mod walk;
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+
+pub use fixture::TableFixture;
+use trial::Trial;
+
+/// Something that every store of tables does.
+#[derive(Clone, Copy)]
+pub struct TableLaw {
+    /// The law in words, with underscores.
+    pub name: &'static str,
+    check: fn(Trial) -> BoxFuture<'static, ()>,
+}
+
+impl TableLaw {
+    /// Puts a store to the test. The future panics if the law does not hold, and says what was seen.
+    pub fn check(&self, fixture: TableFixture) -> BoxFuture<'static, ()> {
+        (self.check)(Trial::new(self.name, fixture))
+    }
+
+    /// The law with this name.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn named(name: &str) -> &'static TableLaw {
+        let found = all().iter().find(|law| law.name == name);
+        found.unwrap_or_else(|| panic!("there is no law `{name}`"))
+    }
+}
+
+impl fmt::Debug for TableLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Makes the table of laws and the macro that turns it into tests from one list, so that no law can be forgotten.
+/// The dollar sign comes in as an argument because a macro that writes a macro cannot spell it.
+macro_rules! laws {
+    ($dollar:tt $($module:ident: $($law:ident),+;)+) => {
+        /// Every law.
+        pub fn all() -> &'static [TableLaw] {
+            &[$($(TableLaw { name: stringify!($law), check: |trial| Box::pin($module::$law(trial)) }),+),+]
+        }
+
+        /// Makes one `#[tokio::test]` a law. The argument is an expression for a future that makes a
+        /// [`TableFixture`](crate::laws::table::TableFixture); it is evaluated once a test.
+        #[macro_export]
+        macro_rules! table_laws {
+            ($dollar fixture:expr) => {
+                $($(
+                    #[::tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                    async fn $law() {
+                        let fixture: $crate::laws::table::TableFixture = $dollar fixture.await;
+                        // Real tasks, so that calls of different writers overlap wherever they can.
+                        let fixture = fixture.with_spawn(|task| {
+                            let task = ::tokio::spawn(task);
+                            ::std::boxed::Box::pin(async move {
+                                if let Err(error) = task.await {
+                                    ::std::panic::resume_unwind(error.into_panic());
+                                }
+                            })
+                        });
+                        let check = $crate::laws::table::TableLaw::named(stringify!($law)).check(fixture);
+                        let limit = ::std::time::Duration::from_secs(60);
+                        if ::tokio::time::timeout(limit, check).await.is_err() {
+                            panic!("law `{}`: undecided after {limit:?}", stringify!($law));
+                        }
+                    }
+                )+)+
+            };
+        }
+    };
+}
+
+laws! { $
+    tables:
+        tables_are_described,
+        tables_are_listed_by_name,
+        a_deleted_table_is_gone,
+        an_index_is_added_and_dropped;
+    items:
+        items_come_back_as_they_were,
+        a_put_replaces_the_whole_item,
+        a_deleted_item_is_gone,
+        keys_tell_items_apart,
+        reads_show_the_wanted_parts,
+        the_largest_item_is_stored,
+        writes_return_what_was_asked_for;
+    conditions:
+        a_condition_decides_about_a_write,
+        a_failed_condition_shows_the_item,
+        conditions_compare_as_they_should;
+    updates:
+        updates_see_the_item_as_it_was,
+        updates_reach_into_lists_and_maps,
+        updates_add_to_numbers_and_sets,
+        an_update_makes_an_item_unless_it_only_removes;
+    queries:
+        a_query_is_in_the_order_of_range_values,
+        a_query_covers_its_key_condition,
+        pages_join_in_both_directions,
+        a_page_keeps_its_limits,
+        a_filter_counts_what_it_looked_at;
+    scans:
+        a_scan_shows_every_item_once,
+        segments_hold_every_item_once;
+    indexes:
+        an_index_holds_what_has_its_key,
+        an_index_shows_its_projection,
+        a_local_index_orders_within_a_hash_value,
+        pages_of_an_index_join;
+    batches:
+        a_batch_of_reads_answers_in_order,
+        a_batch_of_reads_leaves_the_rest,
+        a_batch_writes_and_deletes;
+    transactions:
+        a_transaction_happens_as_a_whole,
+        a_cancelled_transaction_changes_nothing,
+        a_token_makes_a_transaction_happen_once,
+        a_token_is_forgotten;
+    changes:
+        changes_show_what_the_view_asks_for,
+        what_makes_no_difference_is_not_written_down,
+        changes_end_when_they_are_turned_off;
+    expiry:
+        expired_items_are_removed,
+        items_live_until_their_time;
+    walk:
+        a_random_walk_agrees_with_the_reference;
+    concurrency:
+        counters_of_many_writers_are_exact,
+        one_of_many_conditional_writes_wins,
+        readers_see_whole_transactions;
+    crash:
+        acknowledged_writes_survive_a_crash,
+        indexes_and_changes_survive_with_their_table,
+        tables_survive_a_crash,
+        tokens_survive_a_crash;
+    refusals:
+        bad_tables_are_refused,
+        bad_reads_are_refused,
+        bad_batches_are_refused,
+        bad_transactions_are_refused,
+        unknown_names_are_refused;
+    refused_writes:
+        bad_keys_are_refused,
+        bad_items_are_refused,
+        bad_updates_are_refused,
+        bad_conditions_are_refused;
+}

@@ -1,0 +1,118 @@
+//! The laws of tables can be broken: for each of them there is a store with one fault that it notices.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anabranch_model::laws::table::{self, TableLaw};
+use broken_tables::{BrokenTables, Fault};
+
+mod broken_tables;
+
+/// Which laws notice a fault. Others may notice it as well.
+#[rustfmt::skip]
+const NOTICED: &[(Fault, &[&str])] = &[
+    (Fault::MiscountsItems, &["tables_are_described"]),
+    (Fault::ListsBackwards, &["tables_are_listed_by_name"]),
+    (Fault::DeletesNoTable, &["a_deleted_table_is_gone"]),
+    (Fault::DropsNulls, &["items_come_back_as_they_were"]),
+    (Fault::MergesPuts, &["a_put_replaces_the_whole_item"]),
+    (Fault::DeletesNothing, &["a_deleted_item_is_gone", "a_condition_decides_about_a_write"]),
+    (Fault::FoldsKeys, &["keys_tell_items_apart"]),
+    (Fault::ShowsWholeItems, &["reads_show_the_wanted_parts", "a_scan_shows_every_item_once"]),
+    (Fault::CutsLongTexts, &["the_largest_item_is_stored"]),
+    (Fault::ReturnsNothing, &["writes_return_what_was_asked_for"]),
+    (Fault::IgnoresConditions, &[
+        "a_condition_decides_about_a_write",
+        "counters_of_many_writers_are_exact",
+        "one_of_many_conditional_writes_wins",
+    ]),
+    (Fault::HidesFailedItem, &["a_failed_condition_shows_the_item"]),
+    (Fault::ForgetsNegation, &["conditions_compare_as_they_should"]),
+    (Fault::UpdatesOneByOne, &["updates_see_the_item_as_it_was"]),
+    (Fault::UpdatesTopOnly, &["updates_reach_into_lists_and_maps"]),
+    (Fault::AddsTwice, &["updates_add_to_numbers_and_sets", "counters_of_many_writers_are_exact"]),
+    (Fault::RemovalsMakeItems, &["an_update_makes_an_item_unless_it_only_removes"]),
+    (Fault::SortsByText, &["a_query_is_in_the_order_of_range_values"]),
+    (Fault::IgnoresRange, &["a_query_covers_its_key_condition"]),
+    (Fault::PagesSkip, &["pages_join_in_both_directions", "a_scan_shows_every_item_once", "pages_of_an_index_join"]),
+    (Fault::IgnoresLimits, &["a_page_keeps_its_limits"]),
+    (Fault::CountsReturnedOnly, &["a_filter_counts_what_it_looked_at"]),
+    (Fault::EverySegmentIsAll, &["segments_hold_every_item_once"]),
+    (Fault::IgnoresIndexes, &[
+        "an_index_is_added_and_dropped",
+        "an_index_holds_what_has_its_key",
+        "an_index_shows_its_projection",
+        "a_local_index_orders_within_a_hash_value",
+        "pages_of_an_index_join",
+    ]),
+    (Fault::AnswersBackwards, &["a_batch_of_reads_answers_in_order"]),
+    (Fault::BatchesWithoutEnd, &["a_batch_of_reads_leaves_the_rest"]),
+    (Fault::DropsLastWrite, &["a_batch_writes_and_deletes", "a_transaction_happens_as_a_whole"]),
+    (Fault::HalfTransactions, &["a_cancelled_transaction_changes_nothing", "readers_see_whole_transactions"]),
+    (Fault::ForgetsTokens, &["a_token_makes_a_transaction_happen_once", "tokens_survive_a_crash"]),
+    (Fault::KeepsTokens, &["a_token_is_forgotten"]),
+    (Fault::LosesOldImages, &["changes_show_what_the_view_asks_for"]),
+    (Fault::RepeatsChanges, &[
+        "what_makes_no_difference_is_not_written_down",
+        "a_random_walk_agrees_with_the_reference",
+    ]),
+    (Fault::ChangesNeverEnd, &["changes_end_when_they_are_turned_off"]),
+    (Fault::NeverExpires, &["expired_items_are_removed"]),
+    (Fault::ExpiresEarly, &["items_live_until_their_time"]),
+    (Fault::SwallowsErrors, &[
+        "bad_tables_are_refused",
+        "bad_reads_are_refused",
+        "bad_batches_are_refused",
+        "bad_transactions_are_refused",
+        "unknown_names_are_refused",
+        "bad_keys_are_refused",
+        "bad_items_are_refused",
+        "bad_updates_are_refused",
+        "bad_conditions_are_refused",
+    ]),
+    (Fault::LosesLastChange, &["acknowledged_writes_survive_a_crash", "tables_survive_a_crash"]),
+    (Fault::LosesChangesInCrash, &["indexes_and_changes_survive_with_their_table"]),
+];
+
+/// What a law says about a store with this fault.
+async fn verdict(law: &'static TableLaw, fault: Fault) -> Result<(), String> {
+    let task = tokio::spawn(law.check(BrokenTables::fixture(fault)));
+    let ended = tokio::time::timeout(Duration::from_secs(30), task).await;
+    match ended.unwrap_or_else(|_| panic!("law `{}` is undecided about {fault:?}", law.name)) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            let panic = error.into_panic();
+            Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "no message".to_string()))
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_fault_is_noticed() {
+    let mut missed = Vec::new();
+    for (fault, names) in NOTICED {
+        for name in *names {
+            match verdict(TableLaw::named(name), *fault).await {
+                Ok(()) => missed.push(format!("law `{name}` does not notice {fault:?}")),
+                Err(message) if message.starts_with(&format!("law `{name}`: ")) => {}
+                Err(message) => missed.push(format!("law `{name}` says this about {fault:?}: {message}")),
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn every_law_notices_a_fault() {
+    let noticing: BTreeSet<_> = NOTICED.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    let laws: BTreeSet<_> = table::all().iter().map(|law| law.name).collect();
+    assert_eq!(noticing, laws);
+}
+
+/// The wrapper itself keeps the laws, and what a law waits for may come at once.
+#[tokio::test]
+async fn innocent_stores_are_acquitted() {
+    for law in table::all() {
+        assert_eq!(verdict(law, Fault::ClaimsToLag).await, Ok(()));
+    }
+}
