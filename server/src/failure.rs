@@ -184,6 +184,13 @@ fn hint(error: &Error) -> &'static str {
         Error::PartNotFound(_) | Error::PartsOutOfOrder(..) | Error::PartTooSmall { .. } => {
             "list the parts of the upload, and put again what is missing"
         }
+        Error::TableNotFound(_) | Error::IndexNotFound(..) => "check the name; nothing was changed",
+        Error::TableExists(_) => "choose another name, or remove the table first",
+        Error::TableBusy(_) | Error::TransactionConflict => "try again in a moment",
+        Error::ConditionFailed { .. } | Error::TransactionCancelled { .. } => {
+            "read the items again and decide anew; nothing was changed"
+        }
+        Error::TokenReused => "send the transaction with a token of its own",
         Error::LimitExceeded(_) => "remove something first",
         Error::Throttled { .. } => "wait, split the shard, or switch `shard_limits` off in the configuration",
         Error::Busy { .. } => "try again, or raise `memory` in the configuration of `anabranch up`",

@@ -19,7 +19,8 @@ pub struct Stores {
 impl Stores {
     /// What the engine keeps.
     pub(crate) fn of(engine: &Engine) -> Self {
-        Stores::default().with_streams(Arc::new(engine.clone()))
+        let engine = Arc::new(engine.clone());
+        Stores::default().with_streams(engine.clone()).with_queues(engine.clone()).with_blobs(engine)
     }
 
     /// What the server at `address` keeps.

@@ -5,7 +5,7 @@ mod harness;
 use std::time::Duration;
 
 use harness::reference::Reference;
-use harness::{Ran, finish, run, run_with_input};
+use harness::{Data, Ran, Server, finish, run, run_with_input};
 use serde_json::json;
 
 #[track_caller]
@@ -174,8 +174,44 @@ fn what_is_wrong_is_refused_with_a_hint() {
     assert_eq!(error["error"]["code"], "queue_not_found");
 }
 
+/// What needs no clock that can be moved, on a directory that nobody holds and through a server.
+#[test]
+fn the_engine_keeps_queues() {
+    for serves in [false, true] {
+        let data = Data::new();
+        let _server: Option<Server> = serves.then(|| data.serve());
+        let queue = |arguments: &[&str]| run(data.command_on("queue", arguments));
+        queue(&["create", "dead"]).succeeded();
+        queue(&["create", "orders", "--dead-letters", "dead", "--receives-max", "1"]).succeeded();
+        let lines: String = (0..25).map(|number| format!("{number}\n")).collect();
+        let send = data.command_on("queue", ["send", "orders"]);
+        says(run_with_input(send, lines.as_bytes()), "sent 25 messages (40 B) to queue orders");
+        let deleted = queue(&["receive", "orders", "-n", "20", "--delete"]).succeeded();
+        assert_eq!(deleted.lines().len(), 20, "{deleted:#?}");
+        let counts = |place: usize| {
+            let found = queue(&["ls", "--json"]).json()["queues"][place].clone();
+            [&found["visible"], &found["in_flight"]].map(|count| count.as_u64().unwrap())
+        };
+        assert_eq!(counts(1), [5, 0]);
+        // Received once and visible again at once; the next receive makes dead letters of them.
+        let seen = queue(&["receive", "orders", "-n", "5", "--visibility", "0s"]).succeeded();
+        assert!(!seen.lines().is_empty(), "{seen:#?}");
+        queue(&["receive", "orders", "-n", "100", "--visibility", "0s"]).succeeded();
+        queue(&["receive", "orders", "-n", "100", "--visibility", "0s"]).succeeded();
+        assert_eq!((counts(0), counts(1)), ([5, 0], [0, 0]));
+        let moved = queue(&["redrive", "dead"]);
+        says(moved, "moved 5 messages from queue dead back to where they came from");
+        assert_eq!((counts(0), counts(1)), ([0, 0], [5, 0]));
+        assert_eq!(queue(&["receive", "dead", "--wait", "1s"]).succeeded().stdout, "");
+        queue(&["purge", "orders", "--yes"]).succeeded();
+        assert_eq!(counts(1), [0, 0]);
+        queue(&["rm", "orders", "--yes"]).succeeded();
+        queue(&["send", "orders", "x"]).failed(2, &["queue `orders` does not exist", "queue ls"]);
+    }
+}
+
 #[test]
 fn without_data_there_is_nothing_to_read() {
-    let data = harness::Data::new();
+    let data = Data::new();
     run(data.command_on("queue", ["ls"])).failed(2, &["no data directory", "anabranch up"]);
 }

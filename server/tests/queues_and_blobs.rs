@@ -136,7 +136,7 @@ fn web_pages_are_kept_out_and_wrong_requests_have_reasons() {
         assert_eq!(answer.status, 400, "{answer:?}");
         assert!(answer.json()["message"].as_str().unwrap_or_default().contains(reason), "{answer:?}");
     }
-    let receipts = vec![r#""r""#; 11].join(",");
+    let receipts = [r#""r""#; 11].join(",");
     let many = format!(r#"{{"queue":"orders","receipts":[{receipts}]}}"#);
     let answer = http::post(address, "/_anabranch/v1/delete-messages", &[], &many);
     assert!(answer.status == 400 && answer.body.contains("more than 10 entries"), "{answer:?}");

@@ -156,6 +156,16 @@ impl From<Error> for ErrorBody {
                 ErrorBody::PartsOutOfOrder { part: Number(part), next: Number(next) }
             }
             Error::PartTooSmall { part, bytes } => ErrorBody::PartTooSmall { part: Number(part), bytes },
+            // No call of this interface touches tables; what they say has a wire format of its own.
+            error @ (Error::TableNotFound(_)
+            | Error::TableExists(_)
+            | Error::IndexNotFound(..)
+            | Error::ConditionFailed { .. }
+            | Error::TransactionCancelled { .. }
+            | Error::TokenReused) => ErrorBody::Invalid { message: error.to_string() },
+            error @ (Error::TableBusy(_) | Error::TransactionConflict) => {
+                ErrorBody::Unavailable { message: error.to_string() }
+            }
             Error::LimitExceeded(message) => ErrorBody::LimitExceeded { message },
             Error::Throttled { shard, limit, retry_after } => {
                 ErrorBody::Throttled { shard: Text(shard), limit: limit.to_owned(), retry_after }
@@ -329,11 +339,19 @@ pub(super) fn status(error: &Error) -> StatusCode {
         | Error::TransactionConflict => StatusCode::CONFLICT,
         Error::Throttled { .. } => StatusCode::TOO_MANY_REQUESTS,
         Error::BucketNotEmpty(_) => StatusCode::CONFLICT,
+        Error::BucketNotEmpty(_) => StatusCode::CONFLICT,
         // An answer with 304 has no body, and the reason stands in the body.
         Error::PreconditionFailed(_) | Error::NotModified(_) => StatusCode::PRECONDITION_FAILED,
         Error::RangeInvalid { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
         Error::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Error::Throttled { .. } | Error::InFlightLimit { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Error::TokenReused => StatusCode::BAD_REQUEST,
+        Error::TableNotFound(_) | Error::IndexNotFound(..) => StatusCode::NOT_FOUND,
+        Error::TableExists(_)
+        | Error::TableBusy(_)
+        | Error::ConditionFailed { .. }
+        | Error::TransactionCancelled { .. }
+        | Error::TransactionConflict => StatusCode::CONFLICT,
         Error::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         Error::Busy { .. } | Error::Unavailable(_) | Error::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
         Error::Damaged { .. } | Error::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,
