@@ -162,13 +162,6 @@ fn hint(error: &Error) -> &'static str {
         Error::MoveNotRunning(_) => "look at the moves of the queue",
         Error::MoveRunning(_) => "wait until the move has ended, or cancel it",
         Error::InFlightLimit { .. } => "delete messages that were dealt with, then try again",
-        Error::TableNotFound(_) | Error::IndexNotFound(..) => "check the name; nothing was changed",
-        Error::TableExists(_) => "choose another name, or remove the table first",
-        Error::TableBusy(_) | Error::TransactionConflict => "try again in a moment",
-        Error::ConditionFailed { .. } | Error::TransactionCancelled { .. } => {
-            "read the items again and decide anew; nothing was changed"
-        }
-        Error::TokenReused => "send the transaction with a token of its own",
         Error::BucketNotFound(_) => {
             "`anabranch blob ls` shows the buckets, `anabranch blob create BUCKET` makes one"
         }

@@ -124,16 +124,6 @@ impl From<Error> for ErrorBody {
             Error::MoveNotRunning(id) => ErrorBody::MoveNotRunning { id: Text(id) },
             Error::MoveRunning(queue) => ErrorBody::MoveRunning { queue: Text(queue) },
             Error::InFlightLimit { queue, limit } => ErrorBody::InFlightLimit { queue: Text(queue), limit },
-            // The calls of this interface are about streams; what tables say has a wire format of its own.
-            error @ (Error::TableNotFound(_)
-            | Error::TableExists(_)
-            | Error::IndexNotFound(..)
-            | Error::ConditionFailed { .. }
-            | Error::TransactionCancelled { .. }
-            | Error::TokenReused) => ErrorBody::Invalid { message: error.to_string() },
-            error @ (Error::TableBusy(_) | Error::TransactionConflict) => {
-                ErrorBody::Unavailable { message: error.to_string() }
-            }
             Error::BucketNotFound(bucket) => ErrorBody::BucketNotFound { bucket: Text(bucket) },
             Error::BucketExists(bucket) => ErrorBody::BucketExists { bucket: Text(bucket) },
             Error::BucketNotEmpty(bucket) => ErrorBody::BucketNotEmpty { bucket: Text(bucket) },
@@ -314,32 +304,7 @@ pub(super) fn status(error: &Error) -> StatusCode {
         | Error::NotInFlight(_)
         | Error::MoveRunning(_)
         | Error::BucketExists(_)
-        | Error::BucketNotEmpty(_)
-        | Error::BlobNotFound(..)
-        | Error::PreconditionFailed(_)
-        | Error::NotModified(_)
-        | Error::RangeInvalid { .. }
-        | Error::ChecksumMismatch(_)
-        | Error::BodySizeMismatch { .. }
-        | Error::BodyTooLarge { .. }
-        | Error::UploadNotFound(_)
-        | Error::PartNotFound(_)
-        | Error::PartsOutOfOrder(..)
-        | Error::PartTooSmall { .. } => StatusCode::BAD_REQUEST,
-        Error::StreamNotFound(_) | Error::ShardNotFound(..) => StatusCode::NOT_FOUND,
-        Error::StreamExists(_) | Error::ShardClosed(_) => StatusCode::CONFLICT,
-        Error::Invalid(_) | Error::NotNeighbours(..) | Error::LimitExceeded(_) | Error::TokenReused => {
-            StatusCode::BAD_REQUEST
-        }
-        Error::TableNotFound(_) | Error::IndexNotFound(..) => StatusCode::NOT_FOUND,
-        Error::TableExists(_)
-        | Error::TableBusy(_)
-        | Error::ConditionFailed { .. }
-        | Error::TransactionCancelled { .. }
-        | Error::TransactionConflict => StatusCode::CONFLICT,
-        Error::Throttled { .. } => StatusCode::TOO_MANY_REQUESTS,
-        Error::BucketNotEmpty(_) => StatusCode::CONFLICT,
-        Error::BucketNotEmpty(_) => StatusCode::CONFLICT,
+        | Error::BucketNotEmpty(_) => StatusCode::CONFLICT,
         // An answer with 304 has no body, and the reason stands in the body.
         Error::PreconditionFailed(_) | Error::NotModified(_) => StatusCode::PRECONDITION_FAILED,
         Error::RangeInvalid { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
