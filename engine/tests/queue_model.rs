@@ -3,11 +3,13 @@
 
 mod queue_twin;
 
+use std::collections::HashSet;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
-use anabranch_model::queue::{NewMessage, QueueOptions, RedrivePolicy};
+use anabranch_model::queue::{NewMessage, QueueOptions, QueueStore, ReceiveOptions, RedrivePolicy};
 use proptest::prelude::*;
-use queue_twin::{Call, Twin, expected, name, shown_by};
+use queue_twin::{Call, Twin, drive, expected, name, shown_by};
 
 const QUEUES: [&str; 4] = ["a-work", "b-other", "z-dead", "c-late"];
 const FIFOS: [&str; 2] = ["a-work.fifo", "z-dead.fifo"];
@@ -70,7 +72,8 @@ impl Walk {
         twin.call(Call::Create("b-other", plain.clone()));
         twin.call(Call::Create("c-late", QueueOptions { delay: Duration::from_secs(15), ..plain }));
         twin.call(Call::Create("z-dead.fifo", QueueOptions::fifo()));
-        let fifo = QueueOptions { redrive: redrive("z-dead.fifo"), ..QueueOptions::fifo() };
+        let retention = Duration::from_secs(300);
+        let fifo = QueueOptions { redrive: redrive("z-dead.fifo"), retention, ..QueueOptions::fifo() };
         twin.call(Call::Create("a-work.fifo", fifo));
         Walk { twin, sent: 0 }
     }
@@ -154,4 +157,29 @@ proptest! {
         let seen = shown_by(walk.twin.engine(), &walk.twin.clock);
         prop_assert_eq!(seen, expected);
     }
+}
+
+#[test]
+fn calls_on_one_queue_share_a_sync() {
+    let mut twin = Twin::start();
+    twin.call(Call::Create("shared", QueueOptions::default()));
+    let messages = |label: &str| (0..10).map(|n| NewMessage::new(format!("{label}-{n}"))).collect::<Vec<_>>();
+    for round in 0..4 {
+        twin.call(Call::Send("shared", messages(&format!("{round}"))));
+    }
+    let (engine, queue) = (twin.engine().clone(), name("shared"));
+    let mut receives: Vec<_> = (0..4).map(|_| engine.receive(&queue, ReceiveOptions::all())).collect();
+    for receive in &mut receives {
+        let polled = receive.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending(), "nothing is given before it is durable");
+    }
+    assert_eq!(engine.status().frames_waiting, 4, "no receiver waits for another one's disk");
+    let syncs = twin.disk.syncs().len();
+    assert!(engine.commit());
+    assert_eq!(twin.disk.syncs().len(), syncs + 1);
+    let mut ids = HashSet::new();
+    for receive in receives {
+        ids.extend(drive(&engine, receive).expect("a receive").into_iter().map(|message| message.id));
+    }
+    assert_eq!(ids.len(), 40, "nobody gets what another one has");
 }

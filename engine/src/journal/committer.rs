@@ -102,7 +102,7 @@ impl<E, P: Publish<E>> Committer<E, P> {
             .collect()
     }
 
-    /// The line that makes a record durable is the sync in here.
+    /// The line that makes a record durable is in here: it returns when the disk has the bytes.
     fn write(&self, start: u64, frames: &[Durable<E>]) -> std::io::Result<u64> {
         let segment = self.segments.holding(start).expect("a segment stays while the journal writes to it");
         let parts: Vec<IoSlice<'_>> = frames.iter().map(|frame| IoSlice::new(&frame.bytes)).collect();

@@ -121,7 +121,7 @@ impl Core {
             if self.queues.by_name.read().contains_key(name) {
                 return Err(Error::QueueExists(name.clone()).into());
             }
-            self.check_options(name, &options)?;
+            self.check_queue_options(name, &options)?;
             if self.queues.by_name.read().len() >= QUEUES_MAX {
                 return Err(Error::LimitExceeded(format!("there are {QUEUES_MAX} queues already")).into());
             }
@@ -143,12 +143,12 @@ impl Core {
     }
 
     /// Changes how a queue behaves.
-    pub async fn set_options(&self, name: &QueueName, options: QueueOptions) -> Result<()> {
+    pub async fn set_queue_options(&self, name: &QueueName, options: QueueOptions) -> Result<()> {
         let mut permit = Some(self.admit_rows(QUEUE_BYTES).await?);
         self.submit(|| {
             let _changing = self.queues.changing.lock();
             let queue = self.queues.get(name)?;
-            self.check_options(name, &options)?;
+            self.check_queue_options(name, &options)?;
             let mut held = queue.lock();
             let (changed_at, options) = (held.at(self.now_ms()), options.clone());
             let row = QueueRow { changed_at, options: options.clone(), ..queue.row(&held) };
@@ -166,7 +166,7 @@ impl Core {
     }
 
     /// Whether a queue of this name may have these options beside the queues that there are.
-    fn check_options(&self, name: &QueueName, options: &QueueOptions) -> Result<()> {
+    fn check_queue_options(&self, name: &QueueName, options: &QueueOptions) -> Result<()> {
         options.check(name)?;
         let Some(policy) = &options.redrive else { return Ok(()) };
         let target = self.queues.get(&policy.dead_letters)?;
@@ -180,7 +180,7 @@ impl Core {
     }
 
     /// One queue as a listing shows it.
-    pub fn describe(&self, queue: &Arc<Queue>) -> Result<QueueSummary> {
+    pub fn describe_queue(&self, queue: &Arc<Queue>) -> Result<QueueSummary> {
         let mut frame = Frame::new(self, queue)?;
         let now = frame.now;
         let oldest = frame.oldest()?;
@@ -195,7 +195,12 @@ impl Core {
     }
 
     /// Queues in the order of their names.
-    pub fn list(&self, after: Option<&QueueName>, limit: usize, prefix: &str) -> Result<Page<QueueSummary>> {
+    pub fn list_queues(
+        &self,
+        after: Option<&QueueName>,
+        limit: usize,
+        prefix: &str,
+    ) -> Result<Page<QueueSummary>> {
         let queues = self.queues.by_name.read();
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let listed = queues.range((from, Bound::Unbounded)).map(|(_, queue)| queue);
@@ -206,7 +211,7 @@ impl Core {
         listed.truncate(limit);
         let mut entries = Vec::with_capacity(listed.len());
         for queue in &listed {
-            match self.describe(queue) {
+            match self.describe_queue(queue) {
                 // It was deleted since.
                 Err(Error::QueueNotFound(_)) => {}
                 summary => entries.push(summary?),

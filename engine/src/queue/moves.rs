@@ -84,7 +84,7 @@ impl Core {
     }
 
     /// The moves out of a queue, the youngest first.
-    pub fn moves(&self, from: &QueueName) -> Result<Vec<MoveSummary>> {
+    pub fn queue_moves(&self, from: &QueueName) -> Result<Vec<MoveSummary>> {
         let queue = self.queues.get(from)?;
         let held = queue.lock();
         held.moves.iter().rev().take(MOVES_REMEMBERED_MAX).map(|row| summary(&queue, row)).collect()
@@ -116,7 +116,7 @@ impl Core {
                     self.sequencer.wake_upkeep();
                     break;
                 }
-                match self.move_some(&queue) {
+                match self.move_some_messages(&queue) {
                     Ok((true, done)) => settle(done),
                     Ok((false, _)) | Err(Halt::Refused(_)) | Err(Halt::Failed(Error::QueueNotFound(_))) => {
                         break;
@@ -135,7 +135,7 @@ impl Core {
     }
 
     /// Moves a few messages. Returns false if nothing is to be done now.
-    fn move_some(&self, from: &Arc<Queue>) -> Attempt<bool> {
+    fn move_some_messages(&self, from: &Arc<Queue>) -> Attempt<bool> {
         let target = {
             let mut frame = Frame::new(self, from)?;
             let Some(row) = frame.running() else { return Ok((false, done())) };
@@ -145,7 +145,7 @@ impl Core {
             let first = if row.moved < row.to_move { frame.first_visible()? } else { None };
             let end = match first {
                 None => Err(MoveStatus::Completed),
-                Some(first) => self.target(&frame, &row, &first),
+                Some(first) => self.move_target(&frame, &row, &first),
             };
             match end {
                 Ok(target) => target,
@@ -172,7 +172,7 @@ impl Core {
     }
 
     /// Where a message goes, or why the move ends.
-    fn target(
+    fn move_target(
         &self,
         frame: &Frame<'_>,
         row: &MoveRow,

@@ -94,7 +94,8 @@ impl Frame<'_> {
             let state = State { standing: Standing::new(due), group: Some(group.clone()) };
             self.put_placed(keys::state_prefix(number, sent_at), index, state.encode());
             let prefix = keys::group_prefix(number, group);
-            let first = self.of_group(group, &prefix.clone().into(), 1)?.is_empty();
+            let end = keys::group_end(number, group);
+            let first = self.scan(&prefix.clone().into(), &end, 1)?.is_empty();
             self.put_placed(prefix, index, sent_at.to_le_bytes().to_vec());
             if !first || !self.begun.insert(group.clone()) {
                 return Ok(index);

@@ -28,23 +28,23 @@ impl QueueStore for Engine {
         limit: usize,
         prefix: &str,
     ) -> Result<Page<QueueSummary>> {
-        self.core().list(after, limit.clamp(1, PAGE_ENTRIES_MAX), prefix)
+        self.core().list_queues(after, limit.clamp(1, PAGE_ENTRIES_MAX), prefix)
     }
 
     async fn queue(&self, queue: &QueueName) -> Result<QueueSummary> {
-        self.core().describe(&self.core().queues.get(queue)?)
+        self.core().describe_queue(&self.core().queues.get(queue)?)
     }
 
     async fn set_options(&self, queue: &QueueName, options: QueueOptions) -> Result<()> {
-        self.core().set_options(queue, options).await
+        self.core().set_queue_options(queue, options).await
     }
 
     async fn send(&self, queue: &QueueName, messages: Vec<NewMessage>) -> Result<Vec<Result<Sent>>> {
-        self.core().send(queue, messages).await
+        self.core().send_messages(queue, messages).await
     }
 
     async fn receive(&self, queue: &QueueName, options: ReceiveOptions) -> Result<Vec<Message>> {
-        self.core().receive(queue, options).await
+        self.core().receive_messages(queue, options).await
     }
 
     async fn delete(&self, queue: &QueueName, receipts: Vec<Receipt>) -> Result<Vec<Result<()>>> {
@@ -60,7 +60,7 @@ impl QueueStore for Engine {
     }
 
     async fn purge(&self, queue: &QueueName) -> Result<()> {
-        self.core().purge(queue).await
+        self.core().purge_queue(queue).await
     }
 
     async fn start_move(
@@ -73,7 +73,7 @@ impl QueueStore for Engine {
     }
 
     async fn moves(&self, from: &QueueName) -> Result<Vec<MoveSummary>> {
-        self.core().moves(from)
+        self.core().queue_moves(from)
     }
 
     async fn cancel_move(&self, id: &MoveId) -> Result<u64> {

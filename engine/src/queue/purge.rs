@@ -40,7 +40,7 @@ impl Core {
     }
 
     /// Removes every message of a queue: those that come later lie under another number.
-    pub async fn purge(&self, name: &QueueName) -> Result<()> {
+    pub async fn purge_queue(&self, name: &QueueName) -> Result<()> {
         let mut permit = Some(self.budget.write(QUEUE_BYTES).await);
         self.submit(|| {
             let _changing = self.queues.changing.lock();

@@ -55,7 +55,7 @@ pub struct Picked {
 
 impl Core {
     /// Takes messages. See [`QueueStore::receive`](anabranch_model::QueueStore::receive).
-    pub async fn receive(&self, name: &QueueName, options: ReceiveOptions) -> Result<Vec<Given>> {
+    pub async fn receive_messages(&self, name: &QueueName, options: ReceiveOptions) -> Result<Vec<Given>> {
         let queue = self.queues.get(name)?;
         let (until, now) = {
             let mut held = queue.lock();
@@ -68,8 +68,8 @@ impl Core {
             // Before it looks, so that nothing in between goes unnoticed.
             let mut changed = pin!(queue.changed.notified());
             changed.as_mut().enable();
-            let next = match self.take(&queue, &options, &dead).await? {
-                Taken::Given(number, given) => return self.hand_out(&queue, number, given).await,
+            let next = match self.take_messages(&queue, &options, &dead).await? {
+                Taken::Given(number, given) => return self.hand_out_messages(&queue, number, given).await,
                 Taken::Changed => continue,
                 Taken::Dead(target) => {
                     dead = self.queues.get(&target).map_or(Dead::Nowhere, Dead::To);
@@ -89,7 +89,12 @@ impl Core {
         }
     }
 
-    async fn take(&self, queue: &Arc<Queue>, options: &ReceiveOptions, dead: &Dead) -> Result<Taken> {
+    async fn take_messages(
+        &self,
+        queue: &Arc<Queue>,
+        options: &ReceiveOptions,
+        dead: &Dead,
+    ) -> Result<Taken> {
         let small = SMALL_ROWS_BYTES * options.messages_max;
         let bytes = if matches!(dead, Dead::To(_)) { MOVED_BYTES_MAX } else { small };
         let mut permit = Some(self.admit_rows(bytes).await?);
@@ -125,7 +130,7 @@ impl Core {
 
     /// Reads the bodies of messages that are hidden for their receiver. One that was purged since is left out, and so are
     /// those for which there is no memory: they are visible again when their time is over.
-    async fn hand_out(
+    async fn hand_out_messages(
         &self,
         queue: &Arc<Queue>,
         number: u64,

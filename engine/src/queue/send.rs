@@ -29,7 +29,11 @@ enum Slot {
 
 impl Core {
     /// Sends messages. See [`QueueStore::send`](anabranch_model::QueueStore::send).
-    pub async fn send(&self, name: &QueueName, messages: Vec<NewMessage>) -> Result<Vec<Result<Sent>>> {
+    pub async fn send_messages(
+        &self,
+        name: &QueueName,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Result<Sent>>> {
         let queue = self.queues.get(name)?;
         check_send(&messages)?;
         let bytes = messages.iter().map(|message| message.size() + SMALL_ROWS_BYTES).sum();

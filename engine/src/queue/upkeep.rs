@@ -26,7 +26,7 @@ impl Core {
     pub fn tidy_queues(&self, settle: &mut dyn FnMut(Done)) {
         for queue in self.queues.all() {
             for _ in 0..FRAMES_MAX {
-                match self.tidy(&queue) {
+                match self.tidy_queue(&queue) {
                     Ok((true, done)) => settle(done),
                     Ok((false, _)) | Err(Halt::Refused(_)) | Err(Halt::Failed(Error::QueueNotFound(_))) => {
                         break;
@@ -46,7 +46,7 @@ impl Core {
     }
 
     /// Removes a few messages and recent sends. Returns false if there are none to remove.
-    fn tidy(&self, queue: &Arc<Queue>) -> Attempt<bool> {
+    fn tidy_queue(&self, queue: &Arc<Queue>) -> Attempt<bool> {
         let mut frame = Frame::new(self, queue)?;
         frame.forget_attempts();
         frame.expire()?;

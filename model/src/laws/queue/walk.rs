@@ -24,6 +24,8 @@ struct Known {
 
 #[derive(Default)]
 struct Walk {
+    /// What times are multiples of. A clock that runs by itself must not reach the first of them.
+    unit: Duration,
     now: Duration,
     sent: usize,
     messages: BTreeMap<usize, Known>,
@@ -66,7 +68,8 @@ pub async fn a_fifo_queue_does_what_the_model_does(trial: Trial) {
 }
 
 async fn walk(trial: &Trial, queue: &QueueName, fifo: bool) {
-    let (mut walk, mut dice) = (Walk::default(), Dice(7));
+    let unit = if trial.can_advance() { SECOND } else { 90 * SECOND };
+    let (mut walk, mut dice) = (Walk { unit, ..Walk::default() }, Dice(7));
     for _ in 0..STEPS {
         match dice.below(10) {
             0..=2 => send(trial, queue, fifo, &mut walk, &mut dice).await,
@@ -95,15 +98,15 @@ async fn send(trial: &Trial, queue: &QueueName, fifo: bool, walk: &mut Walk, dic
         let delay = if fifo { 0 } else { dice.below(3) as u32 * 5 };
         let group = fifo.then(|| format!("g{}", dice.below(3)));
         let message = NewMessage { group: group.clone(), ..NewMessage::new(number.to_string()) };
-        messages.push(if fifo { message } else { message.after(delay * SECOND) });
-        let due = walk.now + delay * SECOND;
+        messages.push(if fifo { message } else { message.after(delay * walk.unit) });
+        let due = walk.now + delay * walk.unit;
         walk.messages.insert(number, Known { group, due, receives: 0, receipt: None });
     }
     trial.send(queue, messages).await;
 }
 
 async fn receive(trial: &Trial, queue: &QueueName, fifo: bool, walk: &mut Walk, dice: &mut Dice) {
-    let visibility = SECOND * (1 + dice.below(30) as u32);
+    let visibility = walk.unit * (1 + dice.below(30) as u32);
     // One at a time where groups are held up: what one receive gives of a group is left open.
     let messages_max = if fifo { 1 } else { 1 + dice.below(10) };
     let options = ReceiveOptions { messages_max, visibility: Some(visibility), ..ReceiveOptions::all() };
@@ -133,7 +136,7 @@ async fn delete(trial: &Trial, queue: &QueueName, walk: &mut Walk, dice: &mut Di
 
 async fn hide(trial: &Trial, queue: &QueueName, walk: &mut Walk, dice: &mut Dice) {
     let Some((number, receipt)) = in_flight(walk, dice) else { return };
-    let time = SECOND * dice.below(20) as u32;
+    let time = walk.unit * dice.below(20) as u32;
     trial.ok("changing visibility", trial.hide(queue, &receipt, time).await);
     if let Some(known) = walk.messages.get_mut(&number) {
         known.due = walk.now + time;
