@@ -5,6 +5,9 @@
 //!
 //! A record's way through it: `stream/append` checks and routes it, `journal/sequencer` gives it its place,
 //! `journal/committer` makes it durable, `stream/publish` shows it, `stream/read` and `stream/follow` hand it out.
+//!
+//! A blob's way: `blob/write` brings its body to the disk, `blob/put` gives its row a place in the journal, from which it
+//! goes the way of a record, and `blob/read` hands it out.
 
 pub mod engine;
 pub mod status;

@@ -3,11 +3,16 @@
 
 mod blob_crash;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use anabranch_model::blob::{BlobStore, GetOptions, PutOptions, Range};
 use anabranch_model::{Disk, Error, Result};
 use anabranch_sim::{Fault, SimDisk};
 use blob_crash::Store;
 use blob_crash::world::{body, bucket, key, read, some_bytes};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 
 fn store_with(blobs: &[(&'static str, usize)]) -> Store {
     let store = Store::open(SimDisk::new()).expect("an empty disk opens");
@@ -127,4 +132,50 @@ fn a_replaced_file_goes_when_its_last_reader_does() {
     assert_eq!(read, some_bytes(3, 900_000));
     store.upkeep();
     assert_eq!(bodies(&store), Vec::<String>::new());
+}
+
+#[test]
+fn upkeep_leaves_a_put_alone_that_is_under_way() {
+    let store = store_with(&[]);
+    let (engine, whole) = (store.engine(), some_bytes(1, 3 << 20));
+    let pieces: Vec<Bytes> = whole.chunks(700_000).map(Bytes::copy_from_slice).collect();
+    let files = Arc::new(AtomicUsize::new(0));
+    let (disk, seen) = (store.disk.clone(), files.clone());
+    let body = stream::iter(pieces).then(move |piece| {
+        engine.upkeep();
+        let now = disk.paths().iter().filter(|path| path.starts_with("blobs/")).count();
+        seen.fetch_max(now, Ordering::Relaxed);
+        // The rest comes later, as it does from a network.
+        async {
+            tokio::task::yield_now().await;
+            Ok(piece)
+        }
+    });
+    let put = store.run(async move |store: &dyn BlobStore| {
+        store.put(&bucket("one"), &key("key"), Box::pin(body), PutOptions::default()).await
+    });
+    put.expect("put");
+    assert_eq!(files.load(Ordering::Relaxed), 1, "upkeep has met the file");
+    assert_eq!(get(&store, "key", None).expect("read"), whole);
+}
+
+#[test]
+fn what_a_killed_process_left_is_collected() {
+    let store = store_with(&[("kept", 100_000)]);
+    // A put that has brought its body to the disk and not its frame.
+    let halted = store.disk.crash_at(store.disk.operations(), 1);
+    let (owned, before) = (bodies(&store), halted.paths());
+    let again = Store::open(halted).expect("opens");
+    put(&again, "unfinished", 70_000).expect("put");
+    let operations = again.disk.operations();
+    // Back to the moment before the frame: the file is there, and no row.
+    let at = (0..operations).rev().find(|at| again.disk.describe(*at).starts_with("write blobs/"));
+    let left = again.disk.crash_point(at.expect("the body was written") + 1).image_with_unsynced();
+    assert_eq!(left.paths().len(), before.len() + 1, "an orphan");
+    let last = Store::open(left).expect("opens");
+    assert!(matches!(get(&last, "unfinished", None), Err(Error::BlobNotFound(..))));
+    assert_eq!(bodies(&last).len(), 2);
+    last.upkeep();
+    assert_eq!(bodies(&last), owned);
+    assert_eq!(get(&last, "kept", None).expect("read"), some_bytes(4, 100_000));
 }

@@ -19,10 +19,8 @@ use parking_lot::{Condvar, Mutex};
 use super::layout::FilePart;
 use crate::state::io_error;
 
-/// The folder of all bodies.
+/// The folder of all bodies. It has at most 256 folders, named by a byte, so that none has to be removed.
 const FOLDER: &str = "blobs";
-/// Folders in it. Their number is fixed, so that none has to be removed.
-pub const FOLDERS: u16 = 256;
 /// Files that follow each other in one folder have so many bits of their numbers to themselves: those that are made at
 /// the same time share a folder, and so its sync.
 const NEIGHBOUR_BITS: u32 = 12;
@@ -207,19 +205,26 @@ impl Files {
         self.known.lock().doomed.len()
     }
 
-    /// The ids of all files in one folder.
+    /// The folders that there are.
+    pub fn folders(&self) -> io::Result<Vec<u8>> {
+        let names = self.list(FOLDER)?;
+        Ok(names.iter().filter_map(|name| u8::from_str_radix(name, 16).ok()).collect())
+    }
+
+    /// The ids of all files in one folder. A name that is no id is none of ours.
     pub fn in_folder(&self, folder: u8) -> io::Result<Vec<u64>> {
-        match self.disk.list(&folder_path(folder)) {
+        let names = self.list(&folder_path(folder))?;
+        let ids = names.iter().filter_map(|name| {
+            let id = u64::from_str_radix(name, 16).ok()?;
+            (format!("{id:016x}") == *name && folder_of(id) == folder).then_some(id)
+        });
+        Ok(ids.collect())
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        match self.disk.list(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(error),
-            // A name that is no id is none of ours.
-            Ok(names) => Ok(names
-                .iter()
-                .filter_map(|name| {
-                    let id = u64::from_str_radix(name, 16).ok()?;
-                    (format!("{id:016x}") == *name && folder_of(id) == folder).then_some(id)
-                })
-                .collect()),
+            other => other,
         }
     }
 }

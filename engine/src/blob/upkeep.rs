@@ -5,7 +5,7 @@ use std::ops::{Bound, ControlFlow};
 
 use anabranch_model::{Error, Result};
 
-use super::files::{FOLDERS, epoch_of};
+use super::files::epoch_of;
 use super::layout::{self, StoredPart};
 use crate::core::{Core, Halt};
 use crate::journal::Urgency;
@@ -23,7 +23,8 @@ const FILES_MAX: usize = 64;
 /// How far the look for orphans has come. One look after an opening is enough: what this process makes, it knows.
 #[derive(Default)]
 pub struct Scan {
-    next: u16,
+    /// Folders that are left; unknown before the first step.
+    folders: Option<Vec<u8>>,
 }
 
 impl Core {
@@ -114,10 +115,12 @@ impl Core {
     /// Dooms the files of the next folder that no row owns. Returns whether all folders were looked at.
     fn scan_folder(&self) -> Result<bool> {
         let mut scan = self.blobs.scan.lock();
-        if scan.next == FOLDERS {
-            return Ok(true);
-        }
-        let ids = self.blobs.files.in_folder(scan.next as u8).map_err(io_error)?;
+        let folders = match &mut scan.folders {
+            Some(folders) => folders,
+            unknown => unknown.insert(self.blobs.files.folders().map_err(io_error)?),
+        };
+        let Some(folder) = folders.last().copied() else { return Ok(true) };
+        let ids = self.blobs.files.in_folder(folder).map_err(io_error)?;
         let mut orphans = 0;
         // Files of this epoch may be on their way to an owner.
         for id in ids.into_iter().filter(|id| epoch_of(*id) != u64::from(self.epoch)) {
@@ -127,9 +130,9 @@ impl Core {
             }
         }
         if orphans > 0 {
-            tracing::info!(folder = scan.next, orphans, "files of bodies that no blob owns are removed");
+            tracing::info!(folder, orphans, "files of bodies that no blob owns are removed");
         }
-        scan.next += 1;
-        Ok(scan.next == FOLDERS)
+        folders.pop();
+        Ok(folders.is_empty())
     }
 }

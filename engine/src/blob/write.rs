@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anabranch_model::Result;
 use anabranch_model::blob::{Body, BodyDigest, BodyDigester, BodyOptions};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt};
 
 use super::block::BlockWriter;
@@ -21,6 +21,8 @@ use crate::stream::read::on_disk_thread;
 const BATCH_BYTES: usize = 1 << 20;
 /// Bytes from which on a put does not wait for more before it writes what it has.
 const WAITING_BYTES: usize = 64 << 10;
+/// Pieces shorter than this are gathered in one: what belongs to a piece would be more than the piece.
+const PIECE_BYTES_MIN: usize = 4 << 10;
 /// Longest body that is kept in a row.
 const INLINE_BYTES_MAX: u64 = 32 << 10;
 
@@ -93,11 +95,38 @@ impl Core {
 }
 
 /// Pieces that are written in one step.
+#[derive(Default)]
 struct Batch {
     pieces: Vec<Bytes>,
+    /// Short pieces behind them that are not in one yet.
+    short: BytesMut,
     bytes: usize,
     /// No more follow.
     last: bool,
+}
+
+impl Batch {
+    fn add(&mut self, piece: Bytes) {
+        self.bytes += piece.len();
+        if piece.len() < PIECE_BYTES_MIN {
+            self.short.extend_from_slice(&piece);
+        } else {
+            self.gather_short();
+            self.pieces.push(piece);
+        }
+    }
+
+    fn gather_short(&mut self) {
+        if !self.short.is_empty() {
+            self.pieces.push(self.short.split().freeze());
+        }
+    }
+
+    /// All pieces, in their order.
+    fn finished(mut self, last: bool) -> Batch {
+        self.gather_short();
+        Batch { last, ..self }
+    }
 }
 
 /// A body on its way in.
@@ -109,42 +138,33 @@ struct Arriving {
 
 impl Arriving {
     async fn gather(&mut self) -> Result<Batch> {
-        let mut batch = Batch { pieces: Vec::new(), bytes: 0, last: false };
+        let mut batch = Batch::default();
         while batch.bytes < BATCH_BYTES {
             let next = match self.left.take() {
                 Some(left) => Some(Ok(left)),
                 None if batch.bytes < WAITING_BYTES => self.body.next().await,
                 None => match self.body.next().now_or_never() {
                     Some(next) => next,
-                    None => return Ok(batch),
+                    None => return Ok(batch.finished(false)),
                 },
             };
-            let Some(piece) = next else {
-                batch.last = true;
-                return Ok(batch);
-            };
-            self.add(&mut batch, piece?);
+            let Some(piece) = next else { return Ok(batch.finished(true)) };
+            let (mut piece, room) = (piece?, BATCH_BYTES - batch.bytes);
+            if piece.len() > room {
+                self.left = Some(piece.split_off(room));
+            }
+            batch.add(piece);
         }
         // A body that ends here is written and synced in one step.
+        let mut last = false;
         if self.left.is_none() {
             match self.body.next().now_or_never() {
-                Some(None) => batch.last = true,
+                Some(None) => last = true,
                 Some(Some(piece)) => self.left = Some(piece?),
                 None => {}
             }
         }
-        Ok(batch)
-    }
-
-    fn add(&mut self, batch: &mut Batch, mut piece: Bytes) {
-        let room = BATCH_BYTES - batch.bytes;
-        if piece.len() > room {
-            self.left = Some(piece.split_off(room));
-        }
-        if !piece.is_empty() {
-            batch.bytes += piece.len();
-            batch.pieces.push(piece);
-        }
+        Ok(batch.finished(last))
     }
 }
 
