@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_model::{Clock, Disk, Error, Result};
 use parking_lot::Mutex;
 
+use crate::blob::Blobs;
 use crate::budget::Budget;
 use crate::journal::{Refusal, Segments, Sequencer, Urgency, sequencer::Turn};
 use crate::queue::Queues;
@@ -33,8 +34,10 @@ pub struct Core {
     pub tables: Tables,
     /// Queues.
     pub queues: Queues,
+    /// Buckets, and the files of blobs.
+    pub blobs: Blobs,
     /// The byte budget.
-    pub budget: Budget,
+    pub budget: Arc<Budget>,
     /// How far the visible side goes. Held while frames are published, so that a checkpoint sees whole groups.
     pub published: Mutex<Published>,
     /// Whether the limits of Kinesis apply.

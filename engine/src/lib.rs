@@ -14,6 +14,8 @@ mod opening;
 mod queue;
 mod rebuild;
 mod rows;
+
+mod blob;
 mod stream;
 mod table;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anabranch_model::{Clock, Disk, Error, Result};
 use parking_lot::Mutex;
 
+use crate::blob::Blobs;
 use crate::budget::Budget;
 use crate::core::{Core, Published};
 use crate::directory::Format;
@@ -41,7 +42,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         Some(format) => format,
         None => create(&disk, options.segment_bytes)?,
     };
-    let budget = Budget::new(options.memory_bytes);
+    let budget = Arc::new(Budget::new(options.memory_bytes));
     let segments = Segments::open(disk.clone(), format.segment_bytes).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             Error::Corrupt(format!("the folder `{FOLDER}` is missing: put the directory back from a backup"))
@@ -60,6 +61,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
     let doomed = load(&catalogue, &state, &segments, loaded)?;
     doomed.iter().for_each(|shard| catalogue.mark(shard));
     let mut core = Core {
+        blobs: Blobs::new(disk.clone()),
         disk,
         clock,
         sequencer: Arc::new(Sequencer::new(segments.bytes, covered.position, covered.last_state)),
@@ -85,6 +87,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         None => Recovered::at(covered.position, 0, 0),
     };
     core.tables = Tables::load(&core.rows.snapshot()?)?;
+    core.blobs.load(&core.rows)?;
     settle(&mut core, &recovered, covered)?;
     core.queues.load(&core.rows, core.now_ms())?;
     Ok(Opened { core, covered: covered.position, checkpoint, clean: recovered.end == covered.position })

@@ -1,7 +1,7 @@
 //! Upkeep: what happens behind the writers' backs so that space, memory and recovery stay bounded.
 //!
-//! In the order of a tick: prepare segments, trim what is past its retention, store a checkpoint, retire segments
-//! without live frames, and clean one that has few.
+//! In the order of a tick: prepare segments, trim what is past its retention, remove what blobs left behind, store a
+//! checkpoint, retire segments without live frames, and clean one that has few.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -99,6 +99,7 @@ impl Upkeep {
         if now.saturating_sub(self.memory.lock().checkpoint_at) >= IDLE_AFTER {
             self.release_one();
         }
+        self.core.keep_blobs(false, settle);
         if self.checkpoint_due(now) {
             self.checkpoint();
             self.clean(settle);
@@ -117,6 +118,7 @@ impl Upkeep {
         self.tend(settle);
         self.fill(settle);
         self.core.move_dead_letters(settle);
+        self.core.keep_blobs(true, settle);
         self.checkpoint();
         self.clean(settle);
         self.prepare();

@@ -133,7 +133,8 @@ impl Walk {
                 self.twin.call(Call::Options("c-late", options));
             }
             Step::Move => {
-                self.twin.call(Call::Move("z-dead", None));
+                // To one queue: without it a move ends at a message that was never a dead letter, wherever that stands.
+                self.twin.call(Call::Move("z-dead", Some("b-other")));
                 self.twin.engine().upkeep();
             }
             Step::Upkeep => self.twin.engine().upkeep(),

@@ -15,7 +15,7 @@ use anabranch_model::table::{
     Alteration, Change, ChangeView, IndexOptions, Item, KeyKind, KeySchema, Scan, TableOptions, TableState,
     TableStore, Token, Update, Value, Write, path,
 };
-use anabranch_model::{Clock, Error, IndexName, Next, Position, ReadLimit, Result, TableName, Timestamp};
+use anabranch_model::{Clock, IndexName, Next, Position, ReadLimit, Result, TableName, Timestamp};
 use anabranch_sim::{SimClock, SimDisk};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);

@@ -20,7 +20,7 @@ impl Stores {
     /// What the engine keeps.
     pub(crate) fn of(engine: &Engine) -> Self {
         let engine = Arc::new(engine.clone());
-        Stores::default().with_streams(engine.clone()).with_queues(engine)
+        Stores::default().with_streams(engine.clone()).with_queues(engine.clone()).with_blobs(engine)
     }
 
     /// What the server at `address` keeps.

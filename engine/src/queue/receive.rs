@@ -11,6 +11,7 @@ use anabranch_model::limits::DEDUPLICATION_WINDOW;
 use anabranch_model::queue::{Message as Given, QueueName, Receipt, ReceiptParts, ReceiveOptions};
 use anabranch_model::{Error, Result};
 use bytes::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::frame::{Frame, MOVED_BYTES_MAX, done, write};
 use super::held::{ATTEMPTS_MAX, Attempt, Queue};
@@ -68,7 +69,7 @@ impl Core {
             let mut changed = pin!(queue.changed.notified());
             changed.as_mut().enable();
             let next = match self.take(&queue, &options, &dead).await? {
-                Taken::Given(number, given) => return self.hand_out(&queue, number, given),
+                Taken::Given(number, given) => return self.hand_out(&queue, number, given).await,
                 Taken::Changed => continue,
                 Taken::Dead(target) => {
                     dead = self.queues.get(&target).map_or(Dead::Nowhere, Dead::To);
@@ -122,14 +123,41 @@ impl Core {
         .await
     }
 
-    /// Reads the bodies of messages that are hidden for their receiver. One that was purged since is left out.
-    fn hand_out(&self, queue: &Arc<Queue>, number: u64, given: Vec<(Place, Standing)>) -> Result<Vec<Given>> {
+    /// Reads the bodies of messages that are hidden for their receiver. One that was purged since is left out, and so are
+    /// those for which there is no memory: they are visible again when their time is over.
+    async fn hand_out(
+        &self,
+        queue: &Arc<Queue>,
+        number: u64,
+        given: Vec<(Place, Standing)>,
+    ) -> Result<Vec<Given>> {
         let mut messages = Vec::with_capacity(given.len());
         for (place, standing) in given {
             let Some(row) = self.rows.get(&keys::body(number, &place))? else { continue };
+            let permit = match self.budget.try_read(row.len()) {
+                Some(permit) => permit,
+                None => match self.budget.read(row.len()).await {
+                    Ok(permit) => permit,
+                    Err(error) if messages.is_empty() => return Err(error),
+                    Err(_) => break,
+                },
+            };
+            let row = Bytes::from_owner(Lent { row, _permit: permit });
             messages.push(message(queue, place, standing, Body::decode(&row)?)?);
         }
         Ok(messages)
+    }
+}
+
+/// A body that counts against the budget until its receiver lets go of it.
+struct Lent {
+    row: Bytes,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.row
     }
 }
 
@@ -300,14 +328,17 @@ impl<'a> Frame<'a> {
         Ok(Some(given))
     }
 
-    /// When the next message is due, or the next in flight if there can be no more of them.
-    fn next_due(&self, in_flight_max: usize) -> Result<Option<u64>> {
+    /// When the next message is due, or the next in flight if there can be no more of them. The front moves up to it.
+    fn next_due(&mut self, in_flight_max: usize) -> Result<Option<u64>> {
         if self.held.counts.in_flight() >= in_flight_max as u64 {
             return Ok(self.held.counts.next());
         }
-        let from = self.front.as_ref().unwrap_or(&self.held.front);
-        let rows = self.scan(from, &keys::waiting_end(self.held.number), 1)?;
-        Ok(rows.first().and_then(|(key, _)| keys::waiting_parts(key)).map(|(due, ..)| due))
+        let (from, end) =
+            (self.front.as_ref().unwrap_or(&self.held.front), keys::waiting_end(self.held.number));
+        let first = self.scan(from, &end, 1)?.pop().map(|(key, _)| key);
+        let due = first.as_ref().and_then(|key| keys::waiting_parts(key)).map(|(due, ..)| due);
+        self.front = Some(first.unwrap_or(end));
+        Ok(due)
     }
 }
 

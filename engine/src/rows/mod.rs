@@ -69,6 +69,10 @@ pub enum Space {
     ChangeLogs = 0x23,
     /// Tokens of transactions.
     Tokens = 0x24,
+    /// Buckets by name, dead ones, and the files of blobs.
+    Buckets = 0x30,
+    /// What is in a bucket, by its number.
+    BucketRows = 0x31,
 }
 
 /// The key of the next number that an owner of rows gets.

@@ -22,7 +22,6 @@ pub enum Order {
     /// Ascending keys.
     Forward,
     /// Descending keys.
-    #[cfg_attr(not(test), allow(dead_code, reason = "queues look forward only; tables do not"))]
     Backward,
 }
 

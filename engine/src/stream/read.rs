@@ -376,7 +376,9 @@ fn ids(numbers: &[u32]) -> Vec<ShardId> {
 }
 
 /// Runs what may wait for the disk where waiting is allowed.
-async fn on_disk_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub async fn on_disk_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),

@@ -1,0 +1,347 @@
+//! The files of bodies: their names, who holds them, and when they go.
+//!
+//! ```text
+//!   new ──▶ written and synced ──▶ owned: a row says so ──▶ doomed: the row is gone ──▶ removed, when nobody
+//!    └──────────┴──▶ given up: removed at once                                              reads it any more
+//! ```
+//!
+//! What must hold: an id is given once, for ever. It begins with the epoch of the opening that gave it, so a file of an
+//! earlier epoch that no row owns is nobody's, and a file of this epoch is always known here.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anabranch_model::{Disk, DiskFile, Error, Open, Result};
+use parking_lot::{Condvar, Mutex};
+
+use super::layout::FilePart;
+use crate::state::io_error;
+
+/// The folder of all bodies.
+const FOLDER: &str = "blobs";
+/// Folders in it. Their number is fixed, so that none has to be removed.
+pub const FOLDERS: u16 = 256;
+/// Files that follow each other in one folder have so many bits of their numbers to themselves: those that are made at
+/// the same time share a folder, and so its sync.
+const NEIGHBOUR_BITS: u32 = 12;
+/// Bits of an id that count within an epoch.
+const NUMBER_BITS: u32 = 40;
+
+/// All files of bodies.
+pub struct Files {
+    disk: Arc<dyn Disk>,
+    next: AtomicU64,
+    known: Mutex<Known>,
+    made: Mutex<Made>,
+    syncs: Mutex<HashMap<u8, FolderSync>>,
+    synced: Condvar,
+}
+
+/// Files that are more than a name and a row.
+#[derive(Default)]
+struct Known {
+    /// How many readers each has.
+    held: HashMap<u64, usize>,
+    /// Those that no row owns any more.
+    doomed: BTreeSet<u64>,
+}
+
+/// Folders whose names this process has made durable.
+#[derive(Default)]
+struct Made {
+    root: bool,
+    folders: BTreeSet<u8>,
+}
+
+/// Syncs of one folder, counted.
+#[derive(Default)]
+struct FolderSync {
+    begun: u64,
+    /// The last one that succeeded.
+    done: u64,
+    running: bool,
+}
+
+/// The epoch that gave an id.
+pub fn epoch_of(id: u64) -> u64 {
+    id >> NUMBER_BITS
+}
+
+fn folder_of(id: u64) -> u8 {
+    // Every opening begins with another folder: short lives would all fill the first one.
+    ((id >> NEIGHBOUR_BITS) ^ epoch_of(id)) as u8
+}
+
+fn folder_path(folder: u8) -> String {
+    format!("{FOLDER}/{folder:02x}")
+}
+
+fn path_of(id: u64) -> String {
+    format!("{}/{id:016x}", folder_path(folder_of(id)))
+}
+
+impl Files {
+    /// The files on a disk.
+    pub fn new(disk: Arc<dyn Disk>) -> Files {
+        Files {
+            disk,
+            next: AtomicU64::new(0),
+            known: Mutex::default(),
+            made: Mutex::default(),
+            syncs: Mutex::default(),
+            synced: Condvar::new(),
+        }
+    }
+
+    /// An id that was never given before.
+    fn next_id(&self, epoch: u32) -> Result<u64> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if number >> NUMBER_BITS != 0 || u64::from(epoch) >> (64 - NUMBER_BITS) != 0 {
+            return Err(Error::LimitExceeded("no more names for files of bodies are left".into()));
+        }
+        Ok(u64::from(epoch) << NUMBER_BITS | number)
+    }
+
+    /// Makes the file of an id.
+    fn create(&self, id: u64) -> io::Result<Arc<dyn DiskFile>> {
+        self.make_folder(folder_of(id))?;
+        self.disk.open(&path_of(id), Open::CreateNew)
+    }
+
+    /// Opens the file of an id.
+    pub fn open(&self, id: u64) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.open(&path_of(id), Open::Existing)
+    }
+
+    fn make_folder(&self, folder: u8) -> io::Result<()> {
+        let mut made = self.made.lock();
+        if !made.root {
+            self.disk.create_folder(FOLDER)?;
+            self.disk.sync_directory("")?;
+            made.root = true;
+        }
+        if !made.folders.contains(&folder) {
+            self.disk.create_folder(&folder_path(folder))?;
+            self.disk.sync_directory(FOLDER)?;
+            made.folders.insert(folder);
+        }
+        Ok(())
+    }
+
+    /// Makes the name of a file durable. Whoever comes while a sync of the folder runs waits for the next one, and all
+    /// who wait share it.
+    pub fn sync_name(&self, id: u64) -> io::Result<()> {
+        let folder = folder_of(id);
+        let mut syncs = self.syncs.lock();
+        let wanted = syncs.entry(folder).or_default().begun + 1;
+        loop {
+            let sync = syncs.entry(folder).or_default();
+            if sync.done >= wanted {
+                return Ok(());
+            }
+            if sync.running {
+                self.synced.wait(&mut syncs);
+                continue;
+            }
+            sync.running = true;
+            sync.begun += 1;
+            let mine = sync.begun;
+            drop(syncs);
+            let outcome = self.disk.sync_directory(&folder_path(folder));
+            syncs = self.syncs.lock();
+            let sync = syncs.entry(folder).or_default();
+            sync.running = false;
+            if outcome.is_ok() {
+                sync.done = mine;
+            }
+            self.synced.notify_all();
+            return outcome;
+        }
+    }
+
+    /// Keeps files from being removed. Whoever does this looks afterwards whether a row still owns them.
+    pub fn hold(self: &Arc<Self>, files: &[FilePart]) -> Hold {
+        let ids: Vec<u64> = files.iter().map(|file| file.id).collect();
+        let mut known = self.known.lock();
+        ids.iter().for_each(|id| *known.held.entry(*id).or_default() += 1);
+        Hold { files: self.clone(), ids }
+    }
+
+    /// No row owns these files any more.
+    pub fn doom(&self, ids: impl IntoIterator<Item = u64>) {
+        self.known.lock().doomed.extend(ids);
+    }
+
+    /// Removes up to `limit` doomed files that nobody reads. Returns false if more can be removed now.
+    pub fn remove_doomed(&self, limit: usize) -> bool {
+        let ids: Vec<u64> = {
+            let mut known = self.known.lock();
+            let free = known.doomed.iter().filter(|id| !known.held.contains_key(id));
+            let free: Vec<u64> = free.take(limit).copied().collect();
+            free.iter().for_each(|id| {
+                known.doomed.remove(id);
+            });
+            free
+        };
+        let removed = ids.iter().filter(|id| self.remove(**id)).count();
+        removed < limit
+    }
+
+    /// Removes a file that nobody owns or reads; if that fails, a later upkeep tries again.
+    fn remove(&self, id: u64) -> bool {
+        match self.disk.remove(&path_of(id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, id, "the file of a body cannot be removed now");
+                self.doom([id]);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Doomed files that are not removed yet.
+    #[cfg(test)]
+    fn doomed(&self) -> usize {
+        self.known.lock().doomed.len()
+    }
+
+    /// The ids of all files in one folder.
+    pub fn in_folder(&self, folder: u8) -> io::Result<Vec<u64>> {
+        match self.disk.list(&folder_path(folder)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+            // A name that is no id is none of ours.
+            Ok(names) => Ok(names
+                .iter()
+                .filter_map(|name| {
+                    let id = u64::from_str_radix(name, 16).ok()?;
+                    (format!("{id:016x}") == *name && folder_of(id) == folder).then_some(id)
+                })
+                .collect()),
+        }
+    }
+}
+
+/// Files that stay as long as this does.
+pub struct Hold {
+    files: Arc<Files>,
+    ids: Vec<u64>,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut known = self.files.known.lock();
+        for id in &self.ids {
+            if let Some(readers) = known.held.get_mut(id) {
+                *readers -= 1;
+                if *readers == 0 {
+                    known.held.remove(id);
+                }
+            }
+        }
+    }
+}
+
+/// A file that no row owns yet. It goes when this is dropped, unless it is kept.
+pub struct NewFile {
+    files: Arc<Files>,
+    id: u64,
+    kept: bool,
+}
+
+impl NewFile {
+    /// Makes a file under a new name. One that exists all the same, in a directory that was put together from several,
+    /// is not ours to write to.
+    pub fn create(files: &Arc<Files>, epoch: u32) -> Result<(NewFile, Arc<dyn DiskFile>)> {
+        loop {
+            let id = files.next_id(epoch)?;
+            match files.create(id) {
+                Ok(handle) => return Ok((NewFile { files: files.clone(), id, kept: false }, handle)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(io_error(error)),
+            }
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// A frame that makes a row its owner has its place in the journal: whether the frame will be durable is not known
+    /// here, so the file stays, and the next opening looks whether a row owns it.
+    pub fn keep(&mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.files.remove(self.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_sim::SimDisk;
+
+    #[test]
+    fn ids_are_given_once_and_name_their_epoch() {
+        let files = Files::new(Arc::new(SimDisk::new()));
+        let ids: Vec<u64> = (0..3).map(|_| files.next_id(5).expect("an id")).collect();
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(ids.iter().all(|id| epoch_of(*id) == 5));
+        assert!(files.next_id(1 << 24).is_err());
+        assert_eq!(path_of(5 << NUMBER_BITS | 3), "blobs/05/0000050000000003");
+    }
+
+    #[test]
+    fn a_file_that_exists_is_not_written_to() {
+        let disk = SimDisk::new();
+        let files = Arc::new(Files::new(Arc::new(disk.clone())));
+        disk.create_folder("blobs").expect("made");
+        disk.create_folder("blobs/05").expect("made");
+        let foreign = path_of(5 << NUMBER_BITS);
+        drop(disk.open(&foreign, Open::CreateNew).expect("made"));
+        let (file, _) = NewFile::create(&files, 5).expect("made");
+        assert_eq!(file.id(), 5 << NUMBER_BITS | 1);
+        drop(file);
+        assert_eq!(disk.paths(), [foreign], "a file that was given up is gone, and no other");
+    }
+
+    #[test]
+    fn a_doomed_file_waits_for_its_readers() {
+        let disk = SimDisk::new();
+        let files = Arc::new(Files::new(Arc::new(disk.clone())));
+        let id = files.next_id(1).expect("an id");
+        drop(files.create(id).expect("made"));
+        let hold = files.hold(&[FilePart { id, bytes: 1 }]);
+        let twice = files.hold(&[FilePart { id, bytes: 1 }]);
+        files.doom([id]);
+        for hold in [hold, twice] {
+            files.remove_doomed(10);
+            assert_eq!((disk.paths().len(), files.doomed()), (1, 1));
+            drop(hold);
+        }
+        files.remove_doomed(10);
+        assert_eq!((disk.paths().len(), files.doomed()), (0, 0));
+    }
+
+    #[test]
+    fn a_failed_sync_of_a_folder_is_nobodys_success() {
+        let disk = SimDisk::new();
+        let files = Files::new(Arc::new(disk.clone()));
+        let id = files.next_id(0).expect("an id");
+        drop(files.create(id).expect("made"));
+        disk.fail_syncs(anabranch_sim::Fault::next("blobs/00"));
+        assert!(files.sync_name(id).is_err());
+        let before = disk.syncs().len();
+        assert!(files.sync_name(id).is_ok());
+        assert_eq!(disk.syncs().len(), before + 1);
+    }
+}
