@@ -5,7 +5,7 @@ mod harness;
 use std::fs;
 
 use harness::reference::Reference;
-use harness::{Ran, run_with_input};
+use harness::{Data, Ran, Server, run, run_with_input};
 use serde_json::json;
 
 #[track_caller]
@@ -54,6 +54,30 @@ fn put_and_get() {
     }
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(left.len(), 2, "no half a file is left: {left:?}");
+}
+
+/// The engine keeps blobs, on a directory that nobody holds and through a server.
+#[test]
+fn the_engine_keeps_blobs() {
+    for serves in [false, true] {
+        let data = Data::new();
+        let _server: Option<Server> = serves.then(|| data.serve());
+        let folder = tempfile::tempdir().unwrap();
+        let [source, target] = ["sea.jpg", "copy"].map(|name| folder.path().join(name).display().to_string());
+        let blob = |arguments: &[&str]| run(data.command_on("blob", arguments));
+        blob(&["create", "photos"]).succeeded();
+        for size in [0, 300_000, (8 << 20) + 1] {
+            let bytes: Vec<u8> = (0..size).map(|place: usize| (place * 7 + place / 251) as u8).collect();
+            fs::write(&source, &bytes).unwrap();
+            blob(&["put", &source, "photos/2026/"]).succeeded();
+            blob(&["get", "photos/2026/sea.jpg", &target]).succeeded();
+            assert!(fs::read(&target).unwrap() == bytes, "{size} bytes");
+        }
+        assert_eq!(blob(&["ls", "photos", "--json"]).json(), json!({"prefix": "2026/"}));
+        let removed = blob(&["rm", "photos", "--recursive", "--yes"]);
+        says(removed, "removed bucket photos with 1 blob");
+        blob(&["ls", "photos"]).failed(2, &["bucket `photos` does not exist", "blob create"]);
+    }
 }
 
 #[test]
