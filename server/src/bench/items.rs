@@ -185,9 +185,14 @@ mod tests {
         for round in 0..2 {
             assert!(update(engine, &table, round * 2, 2, hour).await.unwrap().steps >= 2);
         }
-        let first = engine.get(&table, Get::new(key(0, 0)).consistent()).await.unwrap().unwrap();
-        assert_eq!(first.get("revision"), Some(&Value::from(3)));
-        assert!(update(engine, &table, 0, 1, hour).await.is_err());
+        let (engine, table) = (engine.clone(), table.clone());
+        let mut updater = Updater { engine, table, data: bodies(0), group: 0, revision: 10 };
+        updater.step(0).await.unwrap();
+        let first = updater.engine.get(&updater.table, Get::new(key(0, 0)).consistent()).await.unwrap();
+        assert_eq!(first.unwrap().get("revision"), Some(&Value::from(11)));
+        updater.revision = 5;
+        assert!(updater.step(0).await.is_err(), "somebody has made a later one");
+        drop(updater);
         subject.close().await.unwrap();
     }
 }

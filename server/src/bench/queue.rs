@@ -13,6 +13,7 @@ use super::statistics::Spread;
 use super::subject::Subject;
 use super::writers::{self, Load, Payloads, RECORD_BYTES};
 use crate::failure::Failure;
+use crate::quantity::grouped;
 
 /// Shards of the stream that appends go to.
 const SHARDS: usize = 8;
@@ -79,7 +80,8 @@ impl Bench<'_> {
     async fn memory(&mut self, report: &mut Report) -> Result<Filled, Failure> {
         self.progress.say("fill a queue");
         let (filled, before, after) = fill(&self.subject, self.entries()).await?;
-        let what = format!("resident memory of this process with {} messages waiting", filled.messages);
+        let what =
+            format!("resident memory of this process with {} messages waiting", grouped(filled.messages));
         let figure = Figure::with_ratio("memory", what, Unit::Mebibytes, Spread::of(vec![after]), None, None);
         // The goal speaks of a million.
         let goal = Goal::Below(MEMORY_GOAL_MIB);
@@ -87,7 +89,7 @@ impl Bench<'_> {
         report.notes.push(format!(
             "memory: {before:.1} MiB with an empty engine, {after:.1} MiB with {} messages waiting; --full fills the \
              queue with the million that the goal of {MEMORY_GOAL_MIB} MiB speaks of",
-            filled.messages
+            grouped(filled.messages)
         ));
         Ok(filled)
     }
@@ -97,9 +99,11 @@ impl Bench<'_> {
         let (queue, payloads) = (QueueName::new("cycle")?, Payloads::make(SINGLES, self.round_bytes()));
         let (mut engine, mut raw) = (Vec::new(), Vec::new());
         for _ in 0..self.setting.bounds.rounds {
+            // The records of the last round would be moved while this one is measured.
+            self.subject.renew(SHARDS).await?;
             self.renew(&queue).await?;
             engine.push(self.round(&queue).await?);
-            self.subject.renew(SHARDS).await?;
+            self.subject.upkeep().await?;
             let (subject, at_most) = (&self.subject, self.setting.bounds.duration());
             let written = writers::write(subject.engine(), subject.stream(), &payloads, at_most).await?;
             raw.push(written.records_per_second());
@@ -120,7 +124,8 @@ impl Bench<'_> {
         let figure = self.beside_empty("after_deletions", what, &worn).await?;
         report.figures.push(figure);
         report.notes.push(format!(
-            "after_deletions: {messages} messages were sent, received and deleted before; {}",
+            "after_deletions: {} messages were sent, received and deleted before; {}",
+            grouped(messages),
             self.scaled()
         ));
         Ok(())
@@ -147,6 +152,7 @@ impl Bench<'_> {
     ) -> Result<Figure, Failure> {
         self.progress.say(name);
         let empty = QueueName::new("empty")?;
+        self.subject.renew(SHARDS).await?;
         let (mut engine, mut raw) = (Vec::new(), Vec::new());
         for _ in 0..self.setting.bounds.rounds {
             self.subject.upkeep().await?;

@@ -13,6 +13,7 @@ use super::subject::Subject;
 use super::writers::{self, Load, Payloads, RECORD_BYTES};
 use super::{cycles, items};
 use crate::failure::Failure;
+use crate::quantity::grouped;
 
 /// Shards of the stream that appends go to.
 const SHARDS: usize = 8;
@@ -77,13 +78,13 @@ impl Bench<'_> {
         self.progress.say("fill a table");
         let table = TableName::new("filled")?;
         engine.create_table(&table, items::options()).await?;
-        let items = items::fill(engine, &table, entries).await?;
+        let items = grouped(items::fill(engine, &table, entries).await? as u64);
         self.subject.upkeep().await?;
         let with_table = resident_mib(process);
         self.progress.say("fill a queue");
         let queue = QueueName::new("filled")?;
         engine.create_queue(&queue, QueueOptions::default()).await?;
-        let messages = cycles::fill(engine, &queue, entries).await?;
+        let messages = grouped(cycles::fill(engine, &queue, entries).await?);
         self.subject.upkeep().await?;
         let with_both = resident_mib(process);
 
@@ -137,11 +138,12 @@ impl Bench<'_> {
         let steps = (round_bytes as usize / RECORD_BYTES / items::UPDATERS).max(1);
         let (mut engine, mut raw) = (Vec::new(), Vec::new());
         for round in 0..bounds.rounds {
-            subject.upkeep().await?;
+            // The records of the last round would be moved while this one is measured.
+            subject.renew(SHARDS).await?;
             let revision = (round * steps) as u64;
             let updated = items::update(subject.engine(), table, revision, steps, bounds.duration()).await?;
             engine.push(updated.per_second());
-            subject.renew(SHARDS).await?;
+            subject.upkeep().await?;
             let written = writers::write(subject.engine(), subject.stream(), &payloads, bounds.duration());
             raw.push(written.await?.records_per_second());
             self.progress.step();
