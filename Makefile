@@ -35,6 +35,9 @@ bench: ## the figures of docs/performance.md
 	cargo run --release --locked --quiet -- bench read
 	cargo run --release --locked --quiet -- bench follow
 	cargo run --release --locked --quiet -- bench open
+	cargo run --release --locked --quiet -- bench queue
+	cargo run --release --locked --quiet -- bench table
+	cargo run --release --locked --quiet -- bench blob
 
 tools:
 	@tools/install

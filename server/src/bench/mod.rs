@@ -2,27 +2,38 @@
 //!
 //! What must hold: an absolute figure says more about the machine and its neighbours than about the engine, so every
 //! figure is a ratio to a raw limit that is measured in turn with it, round by round. The raw side does the least that
-//! any engine has to do with the same bytes; it knows nothing of frames, shards or locks.
+//! any engine has to do with the same bytes; it knows nothing of frames, shards or locks. Where the machine has nothing
+//! of the kind, as for messages, the limit is what the same engine does at its best: appends, or an empty queue.
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `append`, `read`, `follow`, `open` | one bench each: what is done in a round, and which figures come of it |
+//! | `append`, `read`, `follow`, `open`, `queue`, `table`, `blob` | one bench each: what is done in a round, and which figures come of it |
 //! | `subject` | the engine under test, brought into its steady state |
 //! | `recording` | a disk that notes the sizes of the engine's writes |
-//! | `writers` | appends in flight, and the records they carry |
+//! | `tasks` | tasks that do the same at the same time |
+//! | `writers`, `cycles`, `items` | what such tasks do with streams, queues and tables |
 //! | `raw` | the limit: plain files, one thread |
+//! | `plain_files`, `plain_rows` | the limits of blobs and of queries: files that take their place, a redb database |
 //! | `statistics`, `report`, `machine` | medians, the table and the JSON, where the figures come from |
-//! | `options`, `place`, `progress` | the command line, the folder, the bar |
+//! | `options`, `scale`, `place`, `progress` | the command line, the folder, the bar |
 
 mod append;
+mod blob;
 mod follow;
 mod open;
+mod queue;
 mod read;
+mod table;
 
+mod cycles;
+mod items;
 mod recording;
 mod subject;
+mod tasks;
 mod writers;
 
+mod plain_files;
+mod plain_rows;
 mod raw;
 
 mod machine;
@@ -32,6 +43,7 @@ mod statistics;
 mod options;
 mod place;
 mod progress;
+mod scale;
 
 use clap::{Args, Subcommand};
 
@@ -42,6 +54,7 @@ use crate::runtime::{self, Signals};
 use options::Bounds;
 use place::Place;
 use report::Report;
+use scale::Scale;
 
 /// Arguments of `anabranch bench`.
 #[derive(Debug, Args)]
@@ -65,6 +78,12 @@ enum BenchCommand {
     Follow,
     /// Time until a server answers and its memory when idle, beside plain files
     Open,
+    /// Send, receive and delete messages, beside appends and beside an empty queue
+    Queue(Scale),
+    /// Update and query items, beside appends and beside plain reads of a redb database
+    Table(Scale),
+    /// Put blobs, beside plain files that are written, synced and renamed
+    Blob,
 }
 
 /// What every bench works with.
@@ -102,6 +121,9 @@ async fn measure(command: BenchCommand, setting: &Setting<'_>) -> Result<Report,
         BenchCommand::Read => read::measure(setting).await,
         BenchCommand::Follow => follow::measure(setting).await,
         BenchCommand::Open => open::measure(setting).await,
+        BenchCommand::Queue(scale) => queue::measure(setting, scale).await,
+        BenchCommand::Table(scale) => table::measure(setting, scale).await,
+        BenchCommand::Blob => blob::measure(setting).await,
     }
 }
 

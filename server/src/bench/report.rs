@@ -22,6 +22,9 @@ pub(crate) enum Unit {
     /// Records a second.
     #[serde(rename = "records/s")]
     RecordsPerSecond,
+    /// Calls, or groups of calls that belong together, a second.
+    #[serde(rename = "operations/s")]
+    OperationsPerSecond,
     /// A length of time.
     #[serde(rename = "ms")]
     Milliseconds,
@@ -35,6 +38,7 @@ impl Unit {
         match self {
             Unit::BytesPerSecond => format!("{} MiB/s", grouped((value / f64::from(1 << 20)).round() as u64)),
             Unit::RecordsPerSecond => format!("{} records/s", grouped(value.round() as u64)),
+            Unit::OperationsPerSecond => format!("{} /s", grouped(value.round() as u64)),
             Unit::Milliseconds => format!("{value:.2} ms"),
             Unit::Mebibytes => format!("{value:.1} MiB"),
         }
@@ -278,6 +282,13 @@ mod tests {
         assert_eq!(json["figures"][1]["met"], false);
         assert_eq!(json["machine"]["cores"], 2);
         assert_eq!(json["parameters"]["rounds"], 5);
+    }
+
+    #[test]
+    fn operations_are_counted_whole() {
+        assert_eq!(Unit::OperationsPerSecond.show(1234.5), "1,235 /s");
+        assert_eq!(bare(Unit::OperationsPerSecond, 1234.5), "1,235");
+        assert_eq!(serde_json::to_value(Unit::OperationsPerSecond).unwrap(), "operations/s");
     }
 
     #[test]

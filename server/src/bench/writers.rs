@@ -1,14 +1,12 @@
 //! Writers: tasks that each have one append in flight. What they append is made before the clock starts.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anabranch_engine::{Engine, SystemClock};
-use anabranch_model::{Clock, NewRecord, StreamName, StreamStore};
+use anabranch_engine::Engine;
+use anabranch_model::{NewRecord, StreamName, StreamStore};
 use bytes::Bytes;
-use tokio::sync::Barrier;
 
+use super::tasks::{self, Task};
 use crate::failure::Failure;
 
 /// Payload of a record.
@@ -100,6 +98,23 @@ impl Written {
     }
 }
 
+/// One writer.
+struct Writer {
+    engine: Engine,
+    stream: StreamName,
+    stock: Stock,
+    records: usize,
+}
+
+impl Task for Writer {
+    async fn step(&mut self, number: usize) -> Result<(), Failure> {
+        for result in self.engine.append(&self.stream, self.stock.append(number, self.records)).await? {
+            result?;
+        }
+        Ok(())
+    }
+}
+
 /// Lets all writers go until the first has nothing left to write or the time is over.
 pub(crate) async fn write(
     engine: &Engine,
@@ -107,38 +122,16 @@ pub(crate) async fn write(
     payloads: &Payloads,
     at_most: Duration,
 ) -> Result<Written, Failure> {
-    let clock = SystemClock::new();
-    let (stop, start) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(payloads.load.writers + 1)));
-    let mut writers = Vec::new();
-    let (appends, each) = (payloads.appends, payloads.load.records);
-    for stock in payloads.stocks.clone() {
-        let (engine, stream, stop, start) = (engine.clone(), stream.clone(), stop.clone(), start.clone());
-        writers.push(tokio::spawn(async move {
-            start.wait().await;
-            let deadline = clock.elapsed() + at_most;
-            let mut records = 0;
-            for number in 0..appends {
-                if stop.load(Ordering::Relaxed) || clock.elapsed() > deadline {
-                    break;
-                }
-                for result in engine.append(&stream, stock.append(number, each)).await? {
-                    result?;
-                    records += 1;
-                }
-            }
-            stop.store(true, Ordering::Relaxed);
-            Ok::<u64, anabranch_model::Error>(records)
-        }));
-    }
-    start.wait().await;
-    let begun = clock.elapsed();
-    let mut records = 0;
-    for writer in writers {
-        records += writer.await.map_err(|error| {
-            Failure::new("bench", format!("a writer did not end: {error}"), "report this")
-        })??;
-    }
-    Ok(Written { records, elapsed: clock.elapsed() - begun })
+    let records = payloads.load.records;
+    let writer = |stock: &Stock| Writer {
+        engine: engine.clone(),
+        stream: stream.clone(),
+        stock: stock.clone(),
+        records,
+    };
+    let writers = payloads.stocks.iter().map(writer).collect();
+    let done = tasks::race(writers, payloads.appends, at_most).await?;
+    Ok(Written { records: done.steps * records as u64, elapsed: done.elapsed })
 }
 
 /// Bytes that look like noise, the same for the same seed.
