@@ -127,7 +127,8 @@ pub struct DirectoryLock {
     command: String,
 }
 
-const LOCK_FILE: &str = "LOCK";
+/// The file that the lock is on.
+pub const LOCK_FILE: &str = "LOCK";
 
 impl DirectoryLock {
     /// Takes the lock of a directory, making the directory if it does not exist.
@@ -168,6 +169,30 @@ impl DirectoryLock {
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
         file.write_all(text.as_bytes())
+    }
+}
+
+/// Nobody opens the directory while this lives, and nothing is written to it.
+#[derive(Debug)]
+pub struct SharedLock {
+    _file: Option<File>,
+}
+
+impl SharedLock {
+    /// Takes the lock of a directory that is only read.
+    pub fn acquire(folder: &Path) -> std::result::Result<SharedLock, LockError> {
+        let path = folder.join(LOCK_FILE);
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            // A copy that was made by other means may have none.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SharedLock { _file: None }),
+            Err(error) => return Err(LockError::Io { path, error }),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(SharedLock { _file: Some(file) }),
+            Err(TryLockError::WouldBlock) => Err(LockError::Held(read_holder(&mut file))),
+            Err(TryLockError::Error(error)) => Err(LockError::Io { path, error }),
+        }
     }
 }
 

@@ -156,6 +156,16 @@ impl Engine {
         &self.inner.core
     }
 
+    /// The upkeep, for whoever needs it to stand still.
+    pub(crate) fn upkeep_part(&self) -> &Upkeep {
+        &self.inner.upkeep
+    }
+
+    /// Shuts down as [`Engine::close`] does, on this thread.
+    pub(crate) fn close_here(&self) -> Result<()> {
+        self.inner.close()
+    }
+
     /// The streams of changes, as a source.
     pub(crate) fn change_source(&self) -> &Changes {
         &self.inner.changes

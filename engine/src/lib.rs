@@ -12,6 +12,7 @@
 pub mod engine;
 pub mod status;
 
+mod backup;
 mod core;
 mod opening;
 mod queue;
@@ -34,6 +35,7 @@ mod directory;
 mod encoding;
 mod system;
 
+pub use backup::{Contents, Progress, Watch, backup_folder, restore, restore_folder};
 pub use directory::{DirectoryLock, FORMAT_VERSION, Holder, LockError};
 pub use engine::{Drive, Engine, Options};
 pub use status::Status;

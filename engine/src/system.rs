@@ -13,13 +13,19 @@ use anabranch_model::{Clock, Disk, DiskFile, Open, Timestamp};
 #[derive(Clone, Debug)]
 pub struct SystemDisk {
     root: PathBuf,
+    writable: bool,
 }
 
 impl SystemDisk {
     /// Opens a folder, making it if it does not exist.
     pub fn open(root: &Path) -> io::Result<SystemDisk> {
         fs::create_dir_all(root)?;
-        Ok(SystemDisk { root: root.to_owned() })
+        Ok(SystemDisk { root: root.to_owned(), writable: true })
+    }
+
+    /// A folder that is only read; it may be on a disk that cannot be written to.
+    pub fn read_only(root: &Path) -> SystemDisk {
+        SystemDisk { root: root.to_owned(), writable: false }
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -30,7 +36,7 @@ impl SystemDisk {
 impl Disk for SystemDisk {
     fn open(&self, path: &str, how: Open) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true);
+        options.read(true).write(self.writable);
         match how {
             Open::Existing => &mut options,
             Open::CreateNew => options.create_new(true),

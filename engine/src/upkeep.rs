@@ -35,6 +35,8 @@ pub struct Upkeep {
     ballast: Ballast,
     /// Held by whoever does upkeep: a checkpoint is not to be collected twice.
     at_work: Mutex<()>,
+    /// Held by whoever prepares segments: they are ready in the order of their numbers.
+    preparing: Mutex<()>,
     memory: Mutex<Memory>,
 }
 
@@ -74,7 +76,13 @@ impl Upkeep {
             damaged: HashSet::new(),
         };
         let ballast = Ballast::new(core.disk.clone());
-        Upkeep { core, ballast, at_work: Mutex::new(()), memory: Mutex::new(memory) }
+        Upkeep {
+            core,
+            ballast,
+            at_work: Mutex::default(),
+            preparing: Mutex::default(),
+            memory: Mutex::new(memory),
+        }
     }
 
     /// The position that the state covers.
@@ -84,7 +92,8 @@ impl Upkeep {
 
     /// Does what is due. `settle` waits until frames are durable.
     pub fn tick(&self, settle: &mut dyn FnMut(Done)) {
-        let _at_work = self.at_work.lock();
+        // While a backup copies the state the journal needs segments all the same.
+        let Some(_at_work) = self.at_work.try_lock() else { return self.prepare() };
         if self.is_over() {
             return;
         }
@@ -135,6 +144,23 @@ impl Upkeep {
         self.checkpoint()
     }
 
+    /// Stores a checkpoint and shows the position that it covers to `look`, before any other is stored.
+    pub fn at_checkpoint<T>(&self, look: impl FnOnce(u64) -> Result<T>) -> Result<T> {
+        let at_work = self.at_work.lock();
+        if let Some(reason) = self.core.read_only.clone().or_else(|| self.core.sequencer.stopped()) {
+            return Err(Error::Stopped(reason));
+        }
+        if !self.checkpoint() {
+            return Err(Error::Unavailable(
+                "the checkpoint could not be stored: see the log, and try again".into(),
+            ));
+        }
+        let looked = look(self.covered());
+        drop(at_work);
+        self.core.sequencer.wake_upkeep();
+        looked
+    }
+
     /// Trims what is past its retention.
     fn trim(&self, settle: &mut dyn FnMut(Done)) {
         self.memory.lock().trim_at = self.core.clock.elapsed();
@@ -172,6 +198,7 @@ impl Upkeep {
     /// Makes segments ready for the journal. The reserve comes first and the ballast second; only room beyond them is
     /// for everybody.
     pub fn prepare(&self) {
+        let _preparing = self.preparing.lock();
         if self.is_over() {
             return;
         }

@@ -6,13 +6,14 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::backup::{BackupArgs, RestoreArgs};
 use crate::bench::BenchArgs;
 use crate::blob::BlobArgs;
 use crate::failure::Failure;
 use crate::queue::QueueArgs;
 use crate::stream::StreamArgs;
 use crate::up::UpArgs;
-use crate::{bench, blob, output, queue, stream, up};
+use crate::{backup, bench, blob, output, queue, stream, up};
 
 /// An event bus in one binary: durable, ordered, sharded streams.
 ///
@@ -36,6 +37,10 @@ enum Command {
     Queue(QueueArgs),
     /// Make buckets, and store and read blobs
     Blob(BlobArgs),
+    /// Copy everything of a moment to another directory, while the server goes on
+    Backup(BackupArgs),
+    /// Make a data directory of a backup
+    Restore(RestoreArgs),
     /// Measure the engine beside the limit of this machine
     Bench(BenchArgs),
     /// Print the completions of a shell
@@ -57,6 +62,8 @@ pub(crate) fn run() -> ExitCode {
         Some(Command::Stream(args)) => (stream::run(&args), args.data.json),
         Some(Command::Queue(args)) => (queue::run(&args), args.data.json),
         Some(Command::Blob(args)) => (blob::run(&args), args.data.json),
+        Some(Command::Backup(args)) => (backup::make(&args), args.data.json),
+        Some(Command::Restore(args)) => (backup::restore(&args), args.data.json),
         Some(Command::Bench(args)) => (bench::run(&args), args.json),
         Some(Command::Completions { shell }) => (completions(shell), false),
     };

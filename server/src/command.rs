@@ -1,6 +1,6 @@
 //! What the commands on streams, queues and blobs share: where the data is, how output looks, and an orderly end.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -23,6 +23,11 @@ pub(crate) struct DataArgs {
 }
 
 impl DataArgs {
+    /// Where the data is.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
     pub(crate) fn output(&self) -> Output {
         Output { json: self.json }
     }

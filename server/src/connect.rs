@@ -8,14 +8,20 @@
 //! ```
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{DirectoryLock, Engine, Holder, LockError, Options, SystemClock, SystemDisk};
 use anabranch_model::Clock;
+use futures_core::Stream;
+use futures_util::stream;
 
+use crate::api::wire::BackupLine;
+use crate::backup::Backups;
 use crate::failure::Failure;
+use crate::remote::Remote;
 use crate::runtime::pause;
 use crate::stores::Stores;
 
@@ -39,12 +45,18 @@ pub(crate) enum Missing {
 /// The stores of a data directory, wherever they are.
 pub(crate) struct Connection {
     stores: Stores,
-    /// Set if the engine runs in this process.
-    local: Option<Local>,
+    place: Place,
+}
+
+/// Where the engine runs.
+enum Place {
+    Here(Local),
+    At(SocketAddr),
 }
 
 struct Local {
     engine: Engine,
+    data: PathBuf,
     /// Held as long as the engine is open.
     _lock: DirectoryLock,
 }
@@ -77,7 +89,7 @@ fn is_starting(holder: &Holder) -> bool {
 
 impl Connection {
     fn remote(address: SocketAddr) -> Self {
-        Connection { stores: Stores::at(address), local: None }
+        Connection { stores: Stores::at(address), place: Place::At(address) }
     }
 
     /// The stores.
@@ -87,21 +99,44 @@ impl Connection {
 
     /// Whether others can write while this command reads.
     pub(crate) fn is_shared(&self) -> bool {
-        self.local.is_none()
+        matches!(self.place, Place::At(_))
+    }
+
+    /// Backs the data up to an absolute path; the lines say how far it is.
+    pub(crate) async fn back_up(
+        &self,
+        target: &Path,
+    ) -> Result<Pin<Box<dyn Stream<Item = anabranch_model::Result<BackupLine>> + Send>>, Failure> {
+        match &self.place {
+            Place::Here(local) => {
+                let news = Backups::new(&local.engine, &local.data).start(target);
+                Ok(Box::pin(stream::unfold(
+                    news,
+                    |mut news| async move { Some((Ok(news.recv().await?), news)) },
+                )))
+            }
+            Place::At(address) => {
+                let text = target.to_str().ok_or_else(|| {
+                    Failure::usage("the path of the target is not UTF-8", "choose another name for it")
+                })?;
+                Ok(Box::pin(Remote::new(*address).back_up(text).await?))
+            }
+        }
     }
 
     /// Leaves the directory as a clean shutdown does.
     pub(crate) async fn close(self) -> Result<(), Failure> {
-        match self.local {
-            Some(local) => Ok(local.engine.close().await?),
-            None => Ok(()),
+        match self.place {
+            Place::Here(local) => Ok(local.engine.close().await?),
+            Place::At(_) => Ok(()),
         }
     }
 }
 
 async fn open(data: &Path, lock: DirectoryLock) -> Result<Connection, Failure> {
     let engine = open_engine(data, Options::default(), Arc::new(SystemClock::new())).await?;
-    Ok(Connection { stores: Stores::of(&engine), local: Some(Local { engine, _lock: lock }) })
+    let stores = Stores::of(&engine);
+    Ok(Connection { stores, place: Place::Here(Local { engine, data: data.to_owned(), _lock: lock }) })
 }
 
 /// Opens the engine on a directory whose lock the caller holds.

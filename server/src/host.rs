@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::api::wire::{EngineBody, StatusReply};
 use crate::api::{self, Api};
+use crate::backup::Backups;
 use crate::http::{Budget, Observer, Port, Stopper, observe, refuse_web_pages, serve};
 use crate::limits::CONNECTIONS_MAX;
 use crate::stores::Stores;
@@ -39,20 +40,22 @@ impl Host {
             uptime_seconds: 0,
             engine: EngineBody::default(),
         });
-        Host::serve(listener, stores, status, Budget::new(REQUEST_BYTES), Arc::new(SystemClock::new()))
+        let budget = Budget::new(REQUEST_BYTES);
+        Host::serve(listener, stores, None, status, budget, Arc::new(SystemClock::new()))
     }
 
     /// Serves stores on a port that is bound already.
     pub(crate) fn serve(
         listener: TcpListener,
         stores: Stores,
+        backups: Option<Backups>,
         status: StatusSource,
         budget: Budget,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let (stopper, stop) = Stopper::new();
-        let api = Api { stores, status, budget, stop: stop.clone() };
+        let api = Api { stores, backups, status, budget, stop: stop.clone() };
         let port = Port {
             name: "listen",
             listener,

@@ -35,6 +35,15 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// So many bytes of so many are done: how much there is to do may turn out while it is done.
+    pub(crate) fn show_of(&mut self, bytes: u64, length_bytes: u64, message: impl FnOnce() -> String) {
+        self.length_bytes = Some(length_bytes);
+        if let Some(bar) = &self.bar {
+            bar.set_length(length_bytes);
+        }
+        self.show(bytes, message);
+    }
+
     pub(crate) fn finish(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();

@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::api::wire::StatusReply;
+use crate::backup::Backups;
 use crate::config::{Address, Settings};
 use crate::connect::{lock_failure, open_engine};
 use crate::failure::Failure;
@@ -158,7 +159,8 @@ impl Server {
         let engine = open_engine(&settings.data, options, clock.clone()).await?;
 
         let status = status_of(engine.clone(), clock.clone());
-        let api = Host::serve(listen, Stores::of(&engine), status, Budget::new(request_bytes), clock)
+        let (stores, backups) = (Stores::of(&engine), Backups::new(&engine, &settings.data));
+        let api = Host::serve(listen, stores, Some(backups), status, Budget::new(request_bytes), clock)
             .map_err(no_address)?;
         health.serving(engine.clone());
         Ok(Server {

@@ -19,8 +19,10 @@ use parking_lot::{Condvar, Mutex};
 use super::layout::FilePart;
 use crate::state::io_error;
 
-/// The folder of all bodies. It has at most 256 folders, named by a byte, so that none has to be removed.
-const FOLDER: &str = "blobs";
+/// The folder of all bodies.
+pub const FOLDER: &str = "blobs";
+/// Folders in it, named by a byte. Their number is fixed, so that none has to be removed.
+pub const FOLDERS: u16 = 256;
 /// Files that follow each other in one folder have so many bits of their numbers to themselves: those that are made at
 /// the same time share a folder, and so its sync.
 const NEIGHBOUR_BITS: u32 = 12;
@@ -44,6 +46,8 @@ struct Known {
     held: HashMap<u64, usize>,
     /// Those that no row owns any more.
     doomed: BTreeSet<u64>,
+    /// How many hold all files.
+    all_held: usize,
 }
 
 /// Folders whose names this process has made durable.
@@ -67,17 +71,25 @@ pub fn epoch_of(id: u64) -> u64 {
     id >> NUMBER_BITS
 }
 
-fn folder_of(id: u64) -> u8 {
+/// The folder that the file of an id is in.
+pub fn folder_of(id: u64) -> u8 {
     // Every opening begins with another folder: short lives would all fill the first one.
     ((id >> NEIGHBOUR_BITS) ^ epoch_of(id)) as u8
 }
 
-fn folder_path(folder: u8) -> String {
+/// The path of a folder.
+pub fn folder_path(folder: u8) -> String {
     format!("{FOLDER}/{folder:02x}")
 }
 
-fn path_of(id: u64) -> String {
+/// The path of the file of an id.
+pub fn path_of(id: u64) -> String {
     format!("{}/{id:016x}", folder_path(folder_of(id)))
+}
+
+/// The id whose file has this name. A name that is no id is none of ours.
+pub fn id_of(name: &str) -> Option<u64> {
+    u64::from_str_radix(name, 16).ok().filter(|id| format!("{id:016x}") == name)
 }
 
 impl Files {
@@ -167,6 +179,12 @@ impl Files {
         Hold { files: self.clone(), ids }
     }
 
+    /// Keeps every file from being removed that a row owns.
+    pub fn hold_all(self: &Arc<Self>) -> HeldAll {
+        self.known.lock().all_held += 1;
+        HeldAll(self.clone())
+    }
+
     /// No row owns these files any more.
     pub fn doom(&self, ids: impl IntoIterator<Item = u64>) {
         self.known.lock().doomed.extend(ids);
@@ -176,6 +194,9 @@ impl Files {
     pub fn remove_doomed(&self, limit: usize) -> bool {
         let ids: Vec<u64> = {
             let mut known = self.known.lock();
+            if known.all_held > 0 {
+                return true;
+            }
             let free = known.doomed.iter().filter(|id| !known.held.contains_key(id));
             let free: Vec<u64> = free.take(limit).copied().collect();
             free.iter().for_each(|id| {
@@ -246,6 +267,15 @@ impl Drop for Hold {
                 }
             }
         }
+    }
+}
+
+/// All files stay as long as this does.
+pub struct HeldAll(Arc<Files>);
+
+impl Drop for HeldAll {
+    fn drop(&mut self) {
+        self.0.known.lock().all_held -= 1;
     }
 }
 
@@ -332,6 +362,23 @@ mod tests {
             files.remove_doomed(10);
             assert_eq!((disk.paths().len(), files.doomed()), (1, 1));
             drop(hold);
+        }
+        files.remove_doomed(10);
+        assert_eq!((disk.paths().len(), files.doomed()), (0, 0));
+    }
+
+    #[test]
+    fn nothing_is_removed_while_all_files_are_held() {
+        let disk = SimDisk::new();
+        let files = Arc::new(Files::new(Arc::new(disk.clone())));
+        let id = files.next_id(1).expect("an id");
+        drop(files.create(id).expect("made"));
+        let held = [files.hold_all(), files.hold_all()];
+        files.doom([id]);
+        for all in held {
+            assert!(files.remove_doomed(10), "nothing can be removed now");
+            assert_eq!((disk.paths().len(), files.doomed()), (1, 1));
+            drop(all);
         }
         files.remove_doomed(10);
         assert_eq!((disk.paths().len(), files.doomed()), (0, 0));

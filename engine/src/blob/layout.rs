@@ -54,11 +54,22 @@ pub fn read_dead_key(key: &[u8]) -> Result<(u64, Option<u64>), Malformed> {
     Ok((number(bucket)?, if upload.is_empty() { None } else { Some(number(upload)?) }))
 }
 
+/// What the keys of all files begin with.
+pub fn files() -> Vec<u8> {
+    vec![Space::Buckets as u8, FILE]
+}
+
 /// The row that says that a file belongs to a blob or a part.
 pub fn file_key(id: u64) -> Vec<u8> {
-    let mut key = vec![Space::Buckets as u8, FILE];
+    let mut key = files();
     key.put(&id.to_be_bytes());
     key
+}
+
+/// The id that [`file_key`] was made from.
+pub fn read_file_key(key: &[u8]) -> Result<u64, Malformed> {
+    let id = key.get(2..).ok_or(Malformed)?;
+    id.try_into().map(u64::from_be_bytes).map_err(|_| Malformed)
 }
 
 /// What the keys of everything in a bucket begin with.

@@ -14,7 +14,7 @@
 pub mod layout;
 
 mod block;
-mod files;
+pub mod files;
 
 mod bucket;
 mod listing;

@@ -198,11 +198,13 @@ impl Segments {
     }
 }
 
-fn path_of(number: u64) -> String {
+/// The file of a segment.
+pub fn path_of(number: u64) -> String {
     format!("{FOLDER}/{number:016x}{SUFFIX}")
 }
 
-fn number_of(name: &str) -> Option<u64> {
+/// The number of a segment, if its file has this name.
+pub fn number_of(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(SUFFIX)?;
     (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok()).flatten()
 }

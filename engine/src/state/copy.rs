@@ -16,7 +16,8 @@ use super::catalogue::{ShardKey, ShardRow, StreamRow};
 use super::{Covered, FILE, io_error};
 use crate::encoding::{Malformed, Put, Take};
 
-const COPY_FILE: &str = "catalogue";
+/// The file.
+pub const COPY_FILE: &str = "catalogue";
 const COPY_FILE_NEW: &str = "catalogue.new";
 /// There are no rows.
 const STREAMS_ONLY: u32 = 1;

@@ -35,7 +35,7 @@ use crate::encoding::{Put, Take};
 use backend::DiskBackend;
 pub use catalogue::{ClosedRow, ShardKey, ShardRow, StreamRow};
 pub use checkpoint::{Checkpoint, Outcome, ShardChange};
-pub use copy::CatalogueCopy;
+pub use copy::{COPY_FILE, CatalogueCopy};
 pub use index::{Block, Entry};
 pub use stored::Stored;
 

@@ -18,6 +18,7 @@ pub mod wire;
 
 pub mod transfer;
 
+mod backups;
 mod batch;
 mod blobs;
 mod meter;
@@ -31,14 +32,15 @@ pub(crate) use serve::{Api, router};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wire::{
-    AppendReply, AppendRequest, BatchBody, BeginUploadRequest, BlobMetaBody, BlobPlace, BlobsReply,
-    BlobsRequest, BucketBody, BucketRequest, BucketsRequest, CompleteUploadRequest, CopyBlobRequest,
-    CreateRequest, DeleteBlobRequest, DeleteBlobsRequest, DeleteMessagesRequest, Empty, FollowLine,
-    FollowRequest, GetBlobReply, GetBlobRequest, MergeRequest, MoveBody, MovedReply, MovesReply, OpenedReply,
-    PageReply, PartBody, PartsRequest, PutBlobRequest, PutPartRequest, QueueBody, QueueOptionsRequest,
-    QueueRequest, QueuesRequest, ReadRequest, ReceiveReply, ReceiveRequest, ResultsReply, RetentionRequest,
-    SendRequest, SentBody, ShardBody, ShardsRequest, SplitRequest, StartMoveRequest, StatusReply, StreamBody,
-    StreamRequest, StreamsRequest, UploadBody, UploadSummaryBody, UploadsRequest, VisibilityRequest,
+    AppendReply, AppendRequest, BackupLine, BackupRequest, BatchBody, BeginUploadRequest, BlobMetaBody,
+    BlobPlace, BlobsReply, BlobsRequest, BucketBody, BucketRequest, BucketsRequest, CompleteUploadRequest,
+    CopyBlobRequest, CreateRequest, DeleteBlobRequest, DeleteBlobsRequest, DeleteMessagesRequest, Empty,
+    FollowLine, FollowRequest, GetBlobReply, GetBlobRequest, MergeRequest, MoveBody, MovedReply, MovesReply,
+    OpenedReply, PageReply, PartBody, PartsRequest, PutBlobRequest, PutPartRequest, QueueBody,
+    QueueOptionsRequest, QueueRequest, QueuesRequest, ReadRequest, ReceiveReply, ReceiveRequest,
+    ResultsReply, RetentionRequest, SendRequest, SentBody, ShardBody, ShardsRequest, SplitRequest,
+    StartMoveRequest, StatusReply, StreamBody, StreamRequest, StreamsRequest, UploadBody, UploadSummaryBody,
+    UploadsRequest, VisibilityRequest,
 };
 
 /// A call that the server answers.
@@ -49,7 +51,7 @@ pub trait Operation {
     const NAME: &'static str;
     /// What the caller sends.
     type Request: Serialize + DeserializeOwned + Send + 'static;
-    /// What it gets; of [`Follow`] it gets many, one a line.
+    /// What it gets; of [`Follow`] and [`Backup`] it gets many, one a line.
     type Reply: Serialize + DeserializeOwned + Send + 'static;
 }
 
@@ -101,6 +103,9 @@ operations! {
     Read "read": ReadRequest => BatchBody;
     /// Reads and waits for more.
     Follow "follow": FollowRequest => FollowLine;
+
+    /// Backs the data directory up, and says how far it is.
+    Backup "backup": BackupRequest => BackupLine;
 
     /// A page of queues.
     Queues "queues": QueuesRequest => PageReply<QueueBody>;

@@ -21,9 +21,10 @@ use super::wire::{
     AppendReply, AppendRequest, Empty, FollowRequest, OpenedReply, PageReply, ReadRequest, StatusReply,
 };
 use super::{
-    Append, CreateStream, DeleteStream, Merge, Operation, Read, SetRetention, Shards, Split, Status, Streams,
-    blobs, queues,
+    Append, Backup, CreateStream, DeleteStream, Merge, Operation, Read, SetRetention, Shards, Split, Status,
+    Streams, backups, blobs, queues,
 };
+use crate::backup::Backups;
 use crate::host::StatusSource;
 use crate::http::{Budget, Stop};
 use crate::limits::FOLLOW_SILENCE_MAX;
@@ -33,6 +34,8 @@ use crate::stores::Stores;
 pub(crate) struct Api {
     pub(crate) stores: Stores,
     pub(crate) status: StatusSource,
+    /// None where the stores are no data directory.
+    pub(crate) backups: Option<Backups>,
     /// Memory for the bodies of requests.
     pub(crate) budget: Budget,
     /// Ends follows and receives that wait, which would not end by themselves in time.
@@ -54,6 +57,7 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route(Append::PATH, post(append))
         .route(Read::PATH, post(read))
         .route(super::Follow::PATH, post(follow))
+        .route(Backup::PATH, post(backups::backup))
         .merge(queues::router())
         .merge(blobs::router())
         .method_not_allowed_fallback(wrong_method)

@@ -6,6 +6,7 @@ use futures_core::Stream;
 use futures_util::stream;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use serde::de::DeserializeOwned;
 
 use crate::api::wire::FollowLine;
 use crate::limits::{FOLLOW_SILENCE_MAX, LINE_BYTES_MAX};
@@ -21,7 +22,7 @@ pub(super) fn batches(body: Incoming) -> impl Stream<Item = Result<Batch>> + Sen
 }
 
 /// A body, cut at its line feeds.
-struct Lines {
+pub(super) struct Lines {
     body: Incoming,
     /// What came behind the last line feed.
     rest: BytesMut,
@@ -30,18 +31,22 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(body: Incoming) -> Self {
+    pub(super) fn new(body: Incoming) -> Self {
         Lines { body, rest: BytesMut::new(), searched: 0 }
     }
 
     async fn next_batch(&mut self) -> Result<Batch> {
+        self.next::<FollowLine>().await?.into_batch()
+    }
+
+    /// What the next line says.
+    pub(super) async fn next<T: DeserializeOwned>(&mut self) -> Result<T> {
         loop {
             let line = self.next_line().await?;
             // An empty line says that the server is alive.
             if !line.is_empty() {
-                let parsed: FollowLine = serde_json::from_slice(&line)
-                    .map_err(|error| Error::Unavailable(format!("the server sent a wrong line: {error}")))?;
-                return parsed.into_batch();
+                return serde_json::from_slice(&line)
+                    .map_err(|error| Error::Unavailable(format!("the server sent a wrong line: {error}")));
             }
         }
     }

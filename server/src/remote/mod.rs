@@ -17,11 +17,14 @@ use anabranch_model::{
     Shard, ShardId, ShardSource, StreamName, StreamOptions, StreamStore, StreamSummary, check_append,
 };
 use async_trait::async_trait;
+use futures_core::Stream;
+use futures_util::stream;
 
 use crate::api::text::Text;
 use crate::api::wire::{
-    AppendRequest, CreateRequest, Empty, FollowRequest, MergeRequest, NewRecordBody, OpenedReply,
-    ReadRequest, RetentionRequest, ShardsRequest, SplitRequest, StatusReply, StreamRequest, StreamsRequest,
+    AppendRequest, BackupLine, BackupRequest, CreateRequest, Empty, FollowRequest, MergeRequest,
+    NewRecordBody, OpenedReply, ReadRequest, RetentionRequest, ShardsRequest, SplitRequest, StatusReply,
+    StreamRequest, StreamsRequest,
 };
 use crate::api::{self, Operation};
 use call::Caller;
@@ -35,6 +38,22 @@ impl Remote {
     /// The server at `address`. Nothing is sent before the first call.
     pub fn new(address: SocketAddr) -> Self {
         Remote { caller: Caller::new(address) }
+    }
+
+    /// Backs the server's data directory up to an absolute path on its machine; the lines say how far it is. Dropping them
+    /// calls it off.
+    pub async fn back_up(
+        &self,
+        target: &str,
+    ) -> Result<impl Stream<Item = Result<BackupLine>> + Send + use<>> {
+        let request = BackupRequest { target: target.to_owned() };
+        let body = self.caller.open(<api::Backup as Operation>::PATH, &request).await?;
+        Ok(stream::unfold(Some(follow::Lines::new(body)), |lines| async move {
+            let mut lines = lines?;
+            let line: Result<BackupLine> = lines.next().await;
+            let goes_on = matches!(&line, Ok(line) if line.done.is_none() && line.error.is_none());
+            Some((line, goes_on.then_some(lines)))
+        }))
     }
 
     /// Numbers about the server and its engine.

@@ -12,12 +12,14 @@ mod status;
 mod message;
 mod queue;
 
+mod backup;
 mod blob;
 mod body;
 mod condition;
 mod meta;
 mod upload;
 
+pub use backup::{BackupLine, BackupRequest, ContentsBody};
 pub use blob::{
     BlobPlace, BlobSummaryBody, BlobsReply, BlobsRequest, BucketBody, BucketRequest, BucketsRequest,
     CopyBlobRequest, DeleteBlobRequest, DeleteBlobsRequest, GetBlobReply, GetBlobRequest, ListAfterBody,
