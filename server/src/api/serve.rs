@@ -1,4 +1,5 @@
-//! The operations on the server's side: receive, ask the store, answer. Those on queues and blobs have files of their own.
+//! The operations on the server's side: receive, ask the store, answer. Those on queues, blobs and tables have files of
+//! their own.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::wire::{
 };
 use super::{
     Append, CreateStream, DeleteStream, Merge, Operation, Read, SetRetention, Shards, Split, Status, Streams,
-    blobs, queues,
+    blobs, queues, tables,
 };
 use crate::host::StatusSource;
 use crate::http::{Budget, Stop};
@@ -56,6 +57,7 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route(super::Follow::PATH, post(follow))
         .merge(queues::router())
         .merge(blobs::router())
+        .merge(tables::router())
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .with_state(api)
@@ -170,7 +172,7 @@ async fn follow(State(api): State<Arc<Api>>, request: Request) -> std::result::R
 
 /// The lines of a follow: batches as they come, an empty line after some silence, and why it ends if the shard
 /// does not.
-fn lines(follow: Follow, stop: Stop) -> impl Stream<Item = Bytes> + Send {
+pub(super) fn lines(follow: Follow, stop: Stop) -> impl Stream<Item = Bytes> + Send {
     struct Lines {
         follow: Option<Follow>,
         stop: Stop,
