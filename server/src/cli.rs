@@ -11,8 +11,9 @@ use crate::blob::BlobArgs;
 use crate::failure::Failure;
 use crate::queue::QueueArgs;
 use crate::stream::StreamArgs;
+use crate::table::TableArgs;
 use crate::up::UpArgs;
-use crate::{bench, blob, output, queue, stream, up};
+use crate::{bench, blob, output, queue, stream, table, up};
 
 /// An event bus in one binary: durable, ordered, sharded streams.
 ///
@@ -36,6 +37,8 @@ enum Command {
     Queue(QueueArgs),
     /// Make buckets, and store and read blobs
     Blob(BlobArgs),
+    /// Make tables, and write, find and watch items
+    Table(TableArgs),
     /// Measure the engine beside the limit of this machine
     Bench(BenchArgs),
     /// Print the completions of a shell
@@ -57,6 +60,7 @@ pub(crate) fn run() -> ExitCode {
         Some(Command::Stream(args)) => (stream::run(&args), args.data.json),
         Some(Command::Queue(args)) => (queue::run(&args), args.data.json),
         Some(Command::Blob(args)) => (blob::run(&args), args.data.json),
+        Some(Command::Table(args)) => (table::run(&args), args.data.json),
         Some(Command::Bench(args)) => (bench::run(&args), args.json),
         Some(Command::Completions { shell }) => (completions(shell), false),
     };
