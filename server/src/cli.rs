@@ -12,8 +12,9 @@ use crate::blob::BlobArgs;
 use crate::failure::Failure;
 use crate::queue::QueueArgs;
 use crate::stream::StreamArgs;
+use crate::table::TableArgs;
 use crate::up::UpArgs;
-use crate::{backup, bench, blob, output, queue, stream, up};
+use crate::{backup, bench, blob, output, queue, stream, table, up};
 
 /// An event bus in one binary: durable, ordered, sharded streams.
 ///
@@ -41,6 +42,8 @@ enum Command {
     Backup(BackupArgs),
     /// Make a data directory of a backup
     Restore(RestoreArgs),
+    /// Make tables, and write, find and watch items
+    Table(TableArgs),
     /// Measure the engine beside the limit of this machine
     Bench(BenchArgs),
     /// Print the completions of a shell
@@ -64,6 +67,7 @@ pub(crate) fn run() -> ExitCode {
         Some(Command::Blob(args)) => (blob::run(&args), args.data.json),
         Some(Command::Backup(args)) => (backup::make(&args), args.data.json),
         Some(Command::Restore(args)) => (backup::restore(&args), args.data.json),
+        Some(Command::Table(args)) => (table::run(&args), args.data.json),
         Some(Command::Bench(args)) => (bench::run(&args), args.json),
         Some(Command::Completions { shell }) => (completions(shell), false),
     };

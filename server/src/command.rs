@@ -1,4 +1,4 @@
-//! What the commands on streams, queues and blobs share: where the data is, how output looks, and an orderly end.
+//! What the commands on streams, queues, blobs and tables share: where the data is, how output looks, and an orderly end.
 
 use std::path::{Path, PathBuf};
 

@@ -177,8 +177,11 @@ fn hint(error: &Error) -> &'static str {
         Error::PartNotFound(_) | Error::PartsOutOfOrder(..) | Error::PartTooSmall { .. } => {
             "list the parts of the upload, and put again what is missing"
         }
-        Error::TableNotFound(_) | Error::IndexNotFound(..) => "check the name; nothing was changed",
-        Error::TableExists(_) => "choose another name, or remove the table first",
+        Error::TableNotFound(_) => {
+            "`anabranch table ls` shows the tables, `anabranch table create NAME --key id:S` makes one"
+        }
+        Error::IndexNotFound(..) => "`anabranch table ls` shows the tables and their indexes",
+        Error::TableExists(_) => "choose another name, or remove it with `anabranch table rm NAME`",
         Error::TableBusy(_) | Error::TransactionConflict => "try again in a moment",
         Error::ConditionFailed { .. } | Error::TransactionCancelled { .. } => {
             "read the items again and decide anew; nothing was changed"

@@ -25,6 +25,7 @@ mod command;
 mod connect;
 mod queue;
 mod stream;
+mod table;
 
 mod bench;
 

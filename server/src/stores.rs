@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_engine::Engine;
-use anabranch_model::{BlobStore, Error, QueueStore, Result, StreamStore};
+use anabranch_model::{BlobStore, Error, QueueStore, Result, StreamStore, TableStore};
 
 use crate::remote::Remote;
 
@@ -14,19 +14,22 @@ pub struct Stores {
     streams: Option<Arc<dyn StreamStore>>,
     queues: Option<Arc<dyn QueueStore>>,
     blobs: Option<Arc<dyn BlobStore>>,
+    tables: Option<Arc<dyn TableStore>>,
 }
 
 impl Stores {
     /// What the engine keeps.
     pub(crate) fn of(engine: &Engine) -> Self {
         let engine = Arc::new(engine.clone());
-        Stores::default().with_streams(engine.clone()).with_queues(engine.clone()).with_blobs(engine)
+        let stores = Stores::default().with_streams(engine.clone()).with_queues(engine.clone());
+        stores.with_blobs(engine.clone()).with_tables(engine)
     }
 
     /// What the server at `address` keeps.
     pub(crate) fn at(address: SocketAddr) -> Self {
         let remote = Arc::new(Remote::new(address));
-        Stores::default().with_streams(remote.clone()).with_queues(remote.clone()).with_blobs(remote)
+        let stores = Stores::default().with_streams(remote.clone()).with_queues(remote.clone());
+        stores.with_blobs(remote.clone()).with_tables(remote)
     }
 
     /// These stores, with one for streams.
@@ -44,6 +47,11 @@ impl Stores {
         Stores { blobs: Some(blobs), ..self }
     }
 
+    /// These stores, with one for tables.
+    pub fn with_tables(self, tables: Arc<dyn TableStore>) -> Self {
+        Stores { tables: Some(tables), ..self }
+    }
+
     pub(crate) fn streams(&self) -> Result<&dyn StreamStore> {
         self.streams.as_deref().ok_or_else(|| missing("streams"))
     }
@@ -54,6 +62,10 @@ impl Stores {
 
     pub(crate) fn blobs(&self) -> Result<&dyn BlobStore> {
         self.blobs.as_deref().ok_or_else(|| missing("blobs"))
+    }
+
+    pub(crate) fn tables(&self) -> Result<&dyn TableStore> {
+        self.tables.as_deref().ok_or_else(|| missing("tables"))
     }
 }
 

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use anabranch_model::blob::{BlobKey, BucketName, ChecksumAlgorithm, UploadId};
 use anabranch_model::queue::{MessageId, MoveId, QueueName, Receipt};
-use anabranch_model::{Error, SequenceNumber, ShardId, StreamName};
+use anabranch_model::{Error, IndexName, NextMove, SequenceNumber, ShardId, StreamName, TableName};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::text::{Number, Text, Verbatim};
+use super::wire::{CancelledBody, ItemBody, Mirror};
 
 /// Limits that a shard may be over. The model names them with texts that live as long as the program, so a reader
 /// can only give back a text that it knows.
@@ -83,6 +84,22 @@ pub enum ErrorBody {
     PartsOutOfOrder { part: Number, next: Number },
     /// [`Error::PartTooSmall`].
     PartTooSmall { part: Number, bytes: u64 },
+    /// [`Error::TableNotFound`].
+    TableNotFound { table: Text<TableName> },
+    /// [`Error::TableExists`].
+    TableExists { table: Text<TableName> },
+    /// [`Error::IndexNotFound`].
+    IndexNotFound { table: Text<TableName>, index: Text<IndexName> },
+    /// [`Error::TableBusy`].
+    TableBusy { table: Text<TableName> },
+    /// [`Error::ConditionFailed`].
+    ConditionFailed { item: Option<ItemBody> },
+    /// [`Error::TransactionCancelled`].
+    TransactionCancelled { reasons: Vec<Option<CancelledBody>> },
+    /// [`Error::TransactionConflict`].
+    TransactionConflict,
+    /// [`Error::TokenReused`].
+    TokenReused,
     /// [`Error::LimitExceeded`].
     LimitExceeded { message: String },
     /// [`Error::Throttled`].
@@ -146,16 +163,18 @@ impl From<Error> for ErrorBody {
                 ErrorBody::PartsOutOfOrder { part: Number(part), next: Number(next) }
             }
             Error::PartTooSmall { part, bytes } => ErrorBody::PartTooSmall { part: Number(part), bytes },
-            // No call of this interface touches tables; what they say has a wire format of its own.
-            error @ (Error::TableNotFound(_)
-            | Error::TableExists(_)
-            | Error::IndexNotFound(..)
-            | Error::ConditionFailed { .. }
-            | Error::TransactionCancelled { .. }
-            | Error::TokenReused) => ErrorBody::Invalid { message: error.to_string() },
-            error @ (Error::TableBusy(_) | Error::TransactionConflict) => {
-                ErrorBody::Unavailable { message: error.to_string() }
+            Error::TableNotFound(table) => ErrorBody::TableNotFound { table: Text(table) },
+            Error::TableExists(table) => ErrorBody::TableExists { table: Text(table) },
+            Error::IndexNotFound(table, index) => {
+                ErrorBody::IndexNotFound { table: Text(table), index: Text(index) }
             }
+            Error::TableBusy(table) => ErrorBody::TableBusy { table: Text(table) },
+            Error::ConditionFailed { item } => ErrorBody::ConditionFailed { item: Mirror::of(item) },
+            Error::TransactionCancelled { reasons } => {
+                ErrorBody::TransactionCancelled { reasons: Mirror::of(reasons) }
+            }
+            Error::TransactionConflict => ErrorBody::TransactionConflict,
+            Error::TokenReused => ErrorBody::TokenReused,
             Error::LimitExceeded(message) => ErrorBody::LimitExceeded { message },
             Error::Throttled { shard, limit, retry_after } => {
                 ErrorBody::Throttled { shard: Text(shard), limit: limit.to_owned(), retry_after }
@@ -205,6 +224,16 @@ impl From<ErrorBody> for Error {
             ErrorBody::PartNotFound { part } => Error::PartNotFound(part.0),
             ErrorBody::PartsOutOfOrder { part, next } => Error::PartsOutOfOrder(part.0, next.0),
             ErrorBody::PartTooSmall { part, bytes } => Error::PartTooSmall { part: part.0, bytes },
+            ErrorBody::TableNotFound { table } => Error::TableNotFound(table.0),
+            ErrorBody::TableExists { table } => Error::TableExists(table.0),
+            ErrorBody::IndexNotFound { table, index } => Error::IndexNotFound(table.0, index.0),
+            ErrorBody::TableBusy { table } => Error::TableBusy(table.0),
+            ErrorBody::ConditionFailed { item } => Error::ConditionFailed { item: item.back() },
+            ErrorBody::TransactionCancelled { reasons } => {
+                Error::TransactionCancelled { reasons: reasons.back() }
+            }
+            ErrorBody::TransactionConflict => Error::TransactionConflict,
+            ErrorBody::TokenReused => Error::TokenReused,
             ErrorBody::LimitExceeded { message } => Error::LimitExceeded(message),
             ErrorBody::Throttled { shard, limit, retry_after } => {
                 let limit = LIMITS_KNOWN.into_iter().find(|known| *known == limit).unwrap_or(LIMIT_UNKNOWN);
@@ -312,11 +341,11 @@ pub(super) fn status(error: &Error) -> StatusCode {
         Error::Throttled { .. } | Error::InFlightLimit { .. } => StatusCode::TOO_MANY_REQUESTS,
         Error::TokenReused => StatusCode::BAD_REQUEST,
         Error::TableNotFound(_) | Error::IndexNotFound(..) => StatusCode::NOT_FOUND,
-        Error::TableExists(_)
-        | Error::TableBusy(_)
-        | Error::ConditionFailed { .. }
-        | Error::TransactionCancelled { .. }
-        | Error::TransactionConflict => StatusCode::CONFLICT,
+        Error::TableExists(_) | Error::ConditionFailed { .. } => StatusCode::CONFLICT,
+        Error::TransactionCancelled { .. } if error.next_move() == NextMove::FixCall => StatusCode::CONFLICT,
+        Error::TransactionCancelled { .. } | Error::TransactionConflict | Error::TableBusy(_) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         Error::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         Error::Busy { .. } | Error::Unavailable(_) | Error::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
         Error::Damaged { .. } | Error::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -325,8 +354,9 @@ pub(super) fn status(error: &Error) -> StatusCode {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_model::NextMove;
+    use anabranch_model::Cancelled;
     use anabranch_model::blob::PartNumber;
+    use anabranch_model::table::Item;
 
     use super::*;
 
@@ -338,6 +368,8 @@ mod tests {
         let bucket = || BucketName::new("photos").unwrap();
         // Shown with escapes, and sent without.
         let key = || BlobKey::new("a\nb\u{202e}/\\").unwrap();
+        let table = || TableName::new("rides").unwrap();
+        let item = || Item::new().with("id", "7").with("bytes", &b"\xff"[..]).with("n", -1);
         let part = |number| PartNumber::new(number).unwrap();
         vec![
             Error::Invalid("wrong".into()),
@@ -369,6 +401,25 @@ mod tests {
             Error::PartNotFound(part(1)),
             Error::PartsOutOfOrder(part(3), part(2)),
             Error::PartTooSmall { part: part(10_000), bytes: 1 },
+            Error::TableNotFound(table()),
+            Error::TableExists(table()),
+            Error::IndexNotFound(table(), IndexName::new("by-colour").unwrap()),
+            Error::TableBusy(table()),
+            Error::ConditionFailed { item: None },
+            Error::ConditionFailed { item: Some(item()) },
+            Error::TransactionCancelled {
+                reasons: vec![
+                    None,
+                    Some(Cancelled::ConditionFailed { item: None }),
+                    Some(Cancelled::ConditionFailed { item: Some(item()) }),
+                    Some(Cancelled::Invalid("too large".into())),
+                    Some(Cancelled::Conflict),
+                    Some(Cancelled::Throttled),
+                ],
+            },
+            Error::TransactionCancelled { reasons: vec![Some(Cancelled::Conflict), None] },
+            Error::TransactionConflict,
+            Error::TokenReused,
             Error::LimitExceeded("too many".into()),
             Error::Throttled {
                 shard: ShardId::numbered(2),

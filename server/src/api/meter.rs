@@ -1,4 +1,4 @@
-//! What the calls on queues and blobs are counted by. There are few labels, whatever clients ask for.
+//! What the calls on queues, blobs and tables are counted by. There are few labels, whatever clients ask for.
 
 use anabranch_model::Result;
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
@@ -14,6 +14,12 @@ pub(super) fn queue_call<T>(operation: &'static str, result: &Result<T>) {
 /// Counts a call on blobs by what became of it.
 pub(super) fn blob_call<T>(operation: &'static str, result: &Result<T>) {
     counter!("anabranch_blob_calls_total", "operation" => operation, "result" => outcome(result))
+        .increment(1);
+}
+
+/// Counts a call on tables by what became of it.
+pub(super) fn table_call<T>(operation: &'static str, result: &Result<T>) {
+    counter!("anabranch_table_calls_total", "operation" => operation, "result" => outcome(result))
         .increment(1);
 }
 
@@ -78,6 +84,7 @@ pub(crate) fn describe() {
         ("anabranch_queue_messages_deleted_total", Unit::Count, "Messages that receivers have deleted"),
         ("anabranch_queue_receives_empty_total", Unit::Count, "Receives that found no message"),
         ("anabranch_blob_calls_total", Unit::Count, "Calls on blobs by operation and result"),
+        ("anabranch_table_calls_total", Unit::Count, "Calls on tables by operation and result"),
         ("anabranch_blob_bytes_received_total", Unit::Bytes, "Bytes of blobs on their way in"),
         ("anabranch_blob_bytes_sent_total", Unit::Bytes, "Bytes of blobs on their way out"),
     ] {

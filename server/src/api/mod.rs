@@ -25,22 +25,27 @@ mod meter;
 mod queues;
 mod receive;
 mod serve;
+mod tables;
 
 pub(crate) use meter::describe as describe_metrics;
 pub(crate) use serve::{Api, router};
 
+use anabranch_model::TableName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use text::Text;
 use wire::{
-    AppendReply, AppendRequest, BackupLine, BackupRequest, BatchBody, BeginUploadRequest, BlobMetaBody,
-    BlobPlace, BlobsReply, BlobsRequest, BucketBody, BucketRequest, BucketsRequest, CompleteUploadRequest,
-    CopyBlobRequest, CreateRequest, DeleteBlobRequest, DeleteBlobsRequest, DeleteMessagesRequest, Empty,
-    FollowLine, FollowRequest, GetBlobReply, GetBlobRequest, MergeRequest, MoveBody, MovedReply, MovesReply,
-    OpenedReply, PageReply, PartBody, PartsRequest, PutBlobRequest, PutPartRequest, QueueBody,
-    QueueOptionsRequest, QueueRequest, QueuesRequest, ReadRequest, ReceiveReply, ReceiveRequest,
-    ResultsReply, RetentionRequest, SendRequest, SentBody, ShardBody, ShardsRequest, SplitRequest,
-    StartMoveRequest, StatusReply, StreamBody, StreamRequest, StreamsRequest, UploadBody, UploadSummaryBody,
-    UploadsRequest, VisibilityRequest,
+    ActionsBody, AlterationBody, AppendReply, AppendRequest, BackupLine, BackupRequest, BatchBody,
+    BeginUploadRequest, BlobMetaBody, BlobPlace, BlobsReply, BlobsRequest, BucketBody, BucketRequest,
+    BucketsRequest, CompleteUploadRequest, CopyBlobRequest, CreateRequest, DeleteBlobRequest,
+    DeleteBlobsRequest, DeleteMessagesRequest, Empty, FollowLine, FollowRequest, GetBlobReply,
+    GetBlobRequest, GetBody, GetsRequest, GotReply, ItemPageBody, ItemReply, ItemsReply, MergeRequest,
+    MoveBody, MovedReply, MovesReply, OpenedReply, PageReply, PartBody, PartsRequest, PutBlobRequest,
+    PutPartRequest, QueryBody, QueueBody, QueueOptionsRequest, QueueRequest, QueuesRequest, ReadRequest,
+    ReceiveReply, ReceiveRequest, ResultsReply, RetentionRequest, ScanBody, SendRequest, SentBody, ShardBody,
+    ShardsRequest, SplitRequest, StartMoveRequest, StatusReply, StreamBody, StreamRequest, StreamsRequest,
+    TableBody, TableCall, TableOptionsBody, TableRequest, TablesRequest, TransactRequest, UploadBody,
+    UploadSummaryBody, UploadsRequest, VisibilityRequest, WriteBody,
 };
 
 /// A call that the server answers.
@@ -168,4 +173,37 @@ operations! {
     CompleteUpload "complete-upload": CompleteUploadRequest => BlobMetaBody;
     /// Ends an upload and forgets its parts.
     AbortUpload "abort-upload": UploadBody => Empty;
+
+    /// A page of names of tables.
+    Tables "tables": TablesRequest => PageReply<Text<TableName>>;
+    /// One table.
+    Table "table": TableRequest => TableBody;
+    /// Makes a table.
+    CreateTable "create-table": TableCall<TableOptionsBody> => Empty;
+    /// Removes a table.
+    DeleteTable "delete-table": TableRequest => Empty;
+    /// Changes a living table.
+    AlterTable "alter-table": TableCall<AlterationBody> => Empty;
+    /// Reads an item.
+    GetItem "get-item": TableCall<GetBody> => ItemReply;
+    /// Writes an item.
+    WriteItem "write-item": TableCall<WriteBody> => ItemReply;
+    /// Reads items, as many as there is room for.
+    BatchGet "batch-get": GetsRequest => GotReply;
+    /// Writes items, each on its own; answered with those that were not done.
+    BatchWrite "batch-write": ActionsBody => ActionsBody;
+    /// Reads items at one moment.
+    TransactGet "transact-get": GetsRequest => ItemsReply;
+    /// Writes items, all or none.
+    TransactWrite "transact-write": TransactRequest => Empty;
+    /// Reads items of one hash value.
+    Query "query": TableCall<QueryBody> => ItemPageBody;
+    /// Reads items of all hash values.
+    Scan "scan": TableCall<ScanBody> => ItemPageBody;
+    /// A page of shards of a stream of changes.
+    ChangeShards "change-shards": ShardsRequest => PageReply<ShardBody>;
+    /// Reads a batch of changes.
+    ReadChanges "read-changes": ReadRequest => BatchBody;
+    /// Reads changes and waits for more.
+    FollowChanges "follow-changes": FollowRequest => FollowLine;
 }

@@ -1,4 +1,5 @@
-//! The operations on the server's side: receive, ask the store, answer. Those on queues and blobs have files of their own.
+//! The operations on the server's side: receive, ask the store, answer. Those on queues, blobs and tables have files of
+//! their own.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::wire::{
 };
 use super::{
     Append, Backup, CreateStream, DeleteStream, Merge, Operation, Read, SetRetention, Shards, Split, Status,
-    Streams, backups, blobs, queues,
+    Streams, backups, blobs, queues, tables,
 };
 use crate::backup::Backups;
 use crate::host::StatusSource;
@@ -60,6 +61,7 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route(Backup::PATH, post(backups::backup))
         .merge(queues::router())
         .merge(blobs::router())
+        .merge(tables::router())
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .with_state(api)
@@ -174,7 +176,7 @@ async fn follow(State(api): State<Arc<Api>>, request: Request) -> std::result::R
 
 /// The lines of a follow: batches as they come, an empty line after some silence, and why it ends if the shard
 /// does not.
-fn lines(follow: Follow, stop: Stop) -> impl Stream<Item = Bytes> + Send {
+pub(super) fn lines(follow: Follow, stop: Stop) -> impl Stream<Item = Bytes> + Send {
     struct Lines {
         follow: Option<Follow>,
         stop: Stop,

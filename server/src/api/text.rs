@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A value that is written as the text it displays as, and checked when it is read. Numbers of more than 53 bits
 /// are texts in JSON because many readers would round them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text<T>(pub T);
 
 impl<T: Display> Serialize for Text<T> {
@@ -81,7 +81,7 @@ impl From<Number> for u64 {
 }
 
 /// Bytes as base64 with the standard alphabet and padding.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Base64(pub Bytes);
 
 impl Serialize for Base64 {

@@ -1,4 +1,4 @@
-//! A store that lives in another process: the ports of streams, queues and blobs over the control API.
+//! A store that lives in another process: the ports of streams, queues, blobs and tables over the control API.
 //!
 //! What must hold: a caller cannot tell it from the engine, except that a server that does not answer shows as
 //! [`Error::Unavailable`]. A call that ended that way may have had its effect.
@@ -7,9 +7,11 @@ mod blobs;
 mod call;
 mod follow;
 mod queues;
+mod tables;
 mod transfer;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_model::{
@@ -31,13 +33,15 @@ use call::Caller;
 
 /// A running server, seen from another process.
 pub struct Remote {
-    caller: Caller,
+    caller: Arc<Caller>,
+    changes: tables::Changes,
 }
 
 impl Remote {
     /// The server at `address`. Nothing is sent before the first call.
     pub fn new(address: SocketAddr) -> Self {
-        Remote { caller: Caller::new(address) }
+        let caller = Arc::new(Caller::new(address));
+        Remote { changes: tables::Changes(caller.clone()), caller }
     }
 
     /// Backs the server's data directory up to an absolute path on its machine; the lines say how far it is. Dropping them

@@ -20,6 +20,8 @@ mod meta;
 mod upload;
 
 pub use backup::{BackupLine, BackupRequest, ContentsBody};
+mod table;
+
 pub use blob::{
     BlobPlace, BlobSummaryBody, BlobsReply, BlobsRequest, BucketBody, BucketRequest, BucketsRequest,
     CopyBlobRequest, DeleteBlobRequest, DeleteBlobsRequest, GetBlobReply, GetBlobRequest, ListAfterBody,
@@ -46,6 +48,16 @@ pub use request::{
     ShardsRequest, SplitRequest, StreamRequest, StreamsRequest,
 };
 pub use status::{EngineBody, StatusReply};
+pub use table::{
+    ActionBody, ActionsBody, AlterationBody, CancelledBody, ChangeViewBody, ClusteringBody, ColumnBody,
+    ColumnKindBody, ComparisonBody, ConditionBody, Distinct, GetBody, GetsRequest, GotBody, GotReply,
+    IndexOptionsBody, IndexProjectionBody, IndexScopeBody, IndexSummaryBody, ItemBody, ItemPageBody,
+    ItemReply, ItemsReply, KeyAttributeBody, KeyConditionBody, KeyKindBody, KeySchemaBody, KeyspaceShapeBody,
+    KindBody, Millis, Mirror, OperandBody, PathBody, ProjectionBody, QueryBody, RangeConditionBody,
+    ReadingBody, ReturningBody, ScanBody, SegmentBody, SetOperandBody, SetValueBody, StepBody, TableBody,
+    TableCall, TableOptionsBody, TableRequest, TableStateBody, TablesRequest, TransactRequest, UpdateBody,
+    ValueBody, WriteBody,
+};
 pub use upload::{
     BeginUploadRequest, CompleteUploadRequest, PartBody, PartsRequest, PutPartRequest, UploadBody,
     UploadSummaryBody, UploadsRequest,
