@@ -1,7 +1,7 @@
 //! Tables of items: values, keys, expressions, and the port of whoever stores them.
 //!
 //! Read in this order: what an item is made of ([`number`], [`value`]), how items are found ([`key`]), how they are
-//! spoken about ([`path`], [`expression`]), and what a store must do ([`store`]).
+//! spoken about ([`mod@path`], [`expression`]), and what a store must do ([`store`]).
 
 pub mod number;
 pub mod value;
