@@ -76,7 +76,8 @@ pub struct Engine {
     _last: Arc<StopWithLast>,
 }
 
-/// Ends the threads when the last clone of an engine goes without [`Engine::close`], as if the process were killed.
+/// Ends the threads when the last clone of an engine goes without [`Engine::close`], as if the process were killed, and
+/// waits for them: whoever opens the directory next must not meet a checkpoint that is still under way.
 struct StopWithLast(Arc<Inner>);
 
 impl Drop for StopWithLast {
@@ -85,6 +86,11 @@ impl Drop for StopWithLast {
         self.0.journal_ends.store(true, Ordering::Release);
         self.0.core.sequencer.stop("the engine was dropped");
         self.0.core.queues.wake();
+        let Threads { journal, upkeep } = std::mem::take(&mut *self.0.threads.lock());
+        for thread in [journal, upkeep].into_iter().flatten() {
+            let _ = thread.join();
+        }
+        self.0.core.state.shut();
     }
 }
 

@@ -25,7 +25,7 @@ use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anabranch_model::{Disk, Error, Open, Result};
 use parking_lot::{Mutex, RwLock};
@@ -88,6 +88,8 @@ pub struct State {
     database: RwLock<Option<Opened>>,
     /// How often the file was given up, so that a reader of an earlier opening can be told.
     openings: Arc<AtomicU64>,
+    /// Nobody opens the file here any more.
+    shut: AtomicBool,
     /// The checkpoint that failed last, and what it does if it is in the file all the same.
     failed: Mutex<Option<(u64, Outcome)>>,
 }
@@ -122,6 +124,7 @@ impl State {
             cache_bytes,
             database: RwLock::new(Some(database)),
             openings: Arc::default(),
+            shut: AtomicBool::new(false),
             failed: Mutex::default(),
         })
     }
@@ -207,10 +210,21 @@ impl State {
                 None => {}
             }
             let mut slot = self.database.write();
+            if self.shut.load(Ordering::Acquire) {
+                return Err(Error::Stopped("it was shut down".into()));
+            }
             if slot.is_none() {
                 *slot = Some(open_database(&self.disk, self.cache_bytes)?);
             }
         }
+    }
+
+    /// Closes the file for good: somebody else may open it from now on, and two who write to it would destroy it.
+    pub fn shut(&self) {
+        let mut database = self.database.write();
+        self.openings.fetch_add(1, Ordering::AcqRel);
+        self.shut.store(true, Ordering::Release);
+        *database = None;
     }
 
     /// Closes the file, so that the next use opens it and finds what is really on the disk.
