@@ -18,9 +18,13 @@ use crate::rows::{Change, Order, Space};
 
 /// Items that are put into a new index at once; writers of the table wait meanwhile.
 const FILLED_AT_ONCE: usize = 200;
+/// Bytes of them after which no other is added, so that the step fits into a frame.
+const FILLED_BYTES_AT_ONCE: usize = 1 << 20;
+/// Expired items that are removed with one frame, which may hold what they were in every index and as a change.
+const EXPIRED_AT_ONCE: usize = 16;
 /// Items of one table that one look for expired ones takes in.
 const LOOKED_AT_MAX: usize = 100_000;
-/// Items, changes or tokens that are removed with one frame.
+/// Changes or tokens that are removed with one frame.
 const REMOVED_AT_ONCE: usize = 100;
 
 /// Waits until frames are durable.
@@ -41,18 +45,15 @@ impl Core {
         Ok(more)
     }
 
-    /// Puts the next items into an index. Returns false if the journal had no room now.
+    /// Puts the next items into an index. Returns false if that cannot go on now: the journal has no room, or readers do
+    /// not see yet what became of the table.
     ///
     /// Writers of the table wait until the step is durable. Before it, everything that they have accepted becomes
     /// visible, so that the items that are read here are the last ones.
     fn fill_index(&self, table: &Arc<Table>, settle: Settle<'_>) -> Result<bool> {
         let mut accepted = table.accepted.write();
-        let Some(place) = accepted.shape.indexes.iter().position(|index| index.filled_to.is_some()) else {
-            return Ok(true);
-        };
-        if accepted.deleted {
-            return Ok(true);
-        }
+        let filling = accepted.shape.indexes.iter().position(|index| index.filled_to.is_some());
+        let Some(place) = filling.filter(|_| !accepted.deleted) else { return Ok(false) };
         let barrier =
             self.write_rows(self.rows.accept(Vec::new()), Vec::new(), Urgency::Upkeep, &mut None, None);
         match refused(barrier.map(|(_, done)| done))? {
@@ -95,18 +96,18 @@ impl Core {
         let filled_to = shape.indexes[place].filled_to.clone().unwrap_or_default();
         let from = within(prefix.clone(), &filled_to);
         let mut step = Step { shown: Vec::new(), filled_to: None };
-        let (mut looked_at, mut last) = (0, Bytes::new());
+        let (mut looked_at, mut bytes, mut last) = (0, 0, Bytes::new());
         let index = &shape.options.indexes[place];
         self.rows.snapshot()?.range(
             (Bound::Excluded(&from), Bound::Unbounded),
             Order::Forward,
             |key, row| {
                 let Some(at) = key.strip_prefix(&prefix[..]) else { return Ok(ControlFlow::Break(())) };
-                if looked_at == FILLED_AT_ONCE {
+                if looked_at == FILLED_AT_ONCE || bytes >= FILLED_BYTES_AT_ONCE {
                     step.filled_to = Some(last.clone());
                     return Ok(ControlFlow::Break(()));
                 }
-                looked_at += 1;
+                (looked_at, bytes) = (looked_at + 1, bytes + row.len());
                 last = Bytes::copy_from_slice(at);
                 step.shown.extend(shape.options.shown(index, &item(row)?));
                 Ok(ControlFlow::Continue(()))
@@ -123,7 +124,7 @@ impl Core {
                 continue;
             }
             let due = self.due(&table, &shape)?;
-            for keys in due.chunks(REMOVED_AT_ONCE) {
+            for keys in due.chunks(EXPIRED_AT_ONCE) {
                 match refused(self.expire_items(&table, keys)) {
                     Ok(Some(done)) => settle(done),
                     Ok(None) | Err(Error::TableNotFound(_)) => break,
