@@ -15,48 +15,39 @@ async fn settle() {
 mod reference {
     use std::sync::Arc;
 
+    use anabranch_model::QueueStore;
     use anabranch_model::laws::queue::QueueFixture;
     use anabranch_model::laws::reference::SimpleQueues;
-    use anabranch_server::{Host, Remote, Stores};
+    use anabranch_server::Stores;
+
+    use super::harness::laws::Hosted;
 
     async fn fixture() -> QueueFixture {
         let store = SimpleQueues::with_in_flight_max(250);
-        let stores = Stores::default().with_queues(Arc::new(store.clone()));
-        let host = Host::start(stores).await.expect("a free port");
-        let remote = Arc::new(Remote::new(host.address()));
-        store.fixture(remote).with_settle(super::settle).keeping(host)
+        let (host, remote) = Hosted::start(Stores::default().with_queues(Arc::new(store.clone()))).await;
+        store.fixture(remote).with_settle(super::settle).with_crash(move || {
+            let crash = host.clone().crash();
+            async move { crash.await as Arc<dyn QueueStore> }
+        })
     }
 
     anabranch_model::queue_laws!(fixture());
 }
 
 mod engine {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     use anabranch_model::QueueStore;
     use anabranch_model::laws::queue::QueueFixture;
-    use anabranch_server::Remote;
 
-    use super::harness::{Data, Server};
+    use super::harness::laws::Killed;
 
     async fn fixture() -> QueueFixture {
-        let data = Arc::new(Data::new());
-        let server = data.serve();
-        let store: Arc<dyn QueueStore> = Arc::new(Remote::new(server.listen));
-        let running: Arc<Mutex<Option<Server>>> = Arc::new(Mutex::new(Some(server)));
-        let held = running.clone();
-        let crash = move || {
-            let (data, running) = (data.clone(), running.clone());
-            async move {
-                let mut running = running.lock().expect("nobody panics while holding it");
-                running.take().expect("a server runs").kill();
-                let server = data.serve();
-                let store: Arc<dyn QueueStore> = Arc::new(Remote::new(server.listen));
-                *running = Some(server);
-                store
-            }
-        };
-        QueueFixture::new(store).with_settle(super::settle).with_crash(crash).keeping(held)
+        let (server, store) = Killed::start();
+        QueueFixture::new(store).with_settle(super::settle).with_crash(move || {
+            let crash = server.clone().crash();
+            async move { crash.await as Arc<dyn QueueStore> }
+        })
     }
 
     anabranch_model::queue_laws!(fixture());

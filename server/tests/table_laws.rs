@@ -6,55 +6,46 @@ mod harness;
 mod reference {
     use std::sync::Arc;
 
+    use anabranch_model::TableStore;
     use anabranch_model::laws::reference::ReferenceTables;
     use anabranch_model::laws::table::TableFixture;
-    use anabranch_server::{Host, Remote, Stores};
+    use anabranch_server::Stores;
+
+    use super::harness::laws::Hosted;
 
     async fn fixture() -> TableFixture {
         let store = ReferenceTables::new();
-        let stores = Stores::default().with_tables(Arc::new(store.clone()));
-        let host = Host::start(stores).await.expect("a free port");
-        let remote = Arc::new(Remote::new(host.address()));
-        store.fixture(remote).keeping(host)
+        let (host, remote) = Hosted::start(Stores::default().with_tables(Arc::new(store.clone()))).await;
+        store.fixture(remote).with_crash(move || {
+            let crash = host.clone().crash();
+            async move { crash.await as Arc<dyn TableStore> }
+        })
     }
 
     anabranch_model::table_laws!(fixture());
 }
 
 mod engine {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
     use std::time::Duration;
 
     use anabranch_model::TableStore;
     use anabranch_model::laws::table::TableFixture;
-    use anabranch_server::Remote;
 
-    use super::harness::{Data, Server};
+    use super::harness::laws::Killed;
 
     /// How long a law waits before it looks again: the upkeep runs in the server.
     const UPKEEP: Duration = Duration::from_millis(20);
 
     async fn fixture() -> TableFixture {
-        let data = Arc::new(Data::new());
-        let server = data.serve();
-        let store: Arc<dyn TableStore> = Arc::new(Remote::new(server.listen));
-        let running: Arc<Mutex<Option<Server>>> = Arc::new(Mutex::new(Some(server)));
-        let held = running.clone();
-        let crash = move || {
-            let (data, running) = (data.clone(), running.clone());
-            async move {
-                let mut running = running.lock().expect("nobody panics while holding it");
-                running.take().expect("a server runs").kill();
-                let server = data.serve();
-                let store: Arc<dyn TableStore> = Arc::new(Remote::new(server.listen));
-                *running = Some(server);
-                store
-            }
-        };
+        let (server, store) = Killed::start();
         let upkeep = || async {
             let _ = tokio::time::timeout(UPKEEP, std::future::pending::<()>()).await;
         };
-        TableFixture::new(store).with_upkeep(upkeep).with_crash(crash).keeping(held)
+        TableFixture::new(store).with_upkeep(upkeep).with_crash(move || {
+            let crash = server.clone().crash();
+            async move { crash.await as Arc<dyn TableStore> }
+        })
     }
 
     anabranch_model::table_laws!(fixture());

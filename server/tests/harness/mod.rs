@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 pub mod http;
+pub mod laws;
 pub mod reference;
 
 use std::ffi::OsStr;
