@@ -19,6 +19,8 @@ pub enum NextMove {
     Retry,
     /// The same call never succeeds; change it.
     FixCall,
+    /// The call is right, but something around it must change first: a permission, credentials, a clock, an address.
+    FixSetup,
     /// The store takes no more writes; open it again.
     Reopen,
     /// Data is damaged; tell a person.
@@ -39,6 +41,10 @@ pub enum Error {
     /// A stream with this name exists.
     #[error("stream `{0}` exists already")]
     StreamExists(StreamName),
+
+    /// The stream is being made, changed or removed.
+    #[error("stream `{0}` is being changed; try again when it is active")]
+    StreamBusy(StreamName),
 
     /// The stream has no shard with this name, or retention has removed it.
     #[error("stream `{0}` has no shard `{1}`")]
@@ -205,6 +211,15 @@ pub enum Error {
         retry_after: Duration,
     },
 
+    /// A limit per second of something larger than a shard is reached; the text says which.
+    #[error("{what}; try again in {} ms", retry_after.as_millis())]
+    SlowDown {
+        /// What has to be slower.
+        what: String,
+        /// When the same call is likely to fit.
+        retry_after: Duration,
+    },
+
     /// As many messages of the queue as can be are received and not deleted.
     #[error(
         "queue `{queue}` has {limit} messages in flight: delete some, or wait until they are visible again"
@@ -230,6 +245,24 @@ pub enum Error {
     /// The far side did not answer.
     #[error("{0}")]
     Unavailable(String),
+
+    /// The store knows the caller and does not let it do this.
+    #[error("permission `{action}` is missing: {message}")]
+    Denied {
+        /// The name of the permission, as the one who grants it spells it.
+        action: String,
+        /// What the store says.
+        message: String,
+    },
+
+    /// The store does not know the caller: there are no credentials, or they are wrong or have expired.
+    #[error("{0}")]
+    Unauthenticated(String),
+
+    /// The store cannot be used like this: its address, the region or the clock of this machine is wrong. The text
+    /// says which, and what to set.
+    #[error("{0}")]
+    Misconfigured(String),
 
     /// A write or sync failed earlier, or the store is shutting down. Nothing more is acknowledged.
     #[error("the store takes no more writes: {0}")]
@@ -329,12 +362,15 @@ impl Error {
             }
             Error::TransactionCancelled { .. }
             | Error::TransactionConflict
+            | Error::StreamBusy(_)
             | Error::TableBusy(_)
             | Error::Throttled { .. }
+            | Error::SlowDown { .. }
             | Error::InFlightLimit { .. }
             | Error::Busy { .. }
             | Error::DiskFull
             | Error::Unavailable(_) => NextMove::Retry,
+            Error::Denied { .. } | Error::Unauthenticated(_) | Error::Misconfigured(_) => NextMove::FixSetup,
             Error::Stopped(_) => NextMove::Reopen,
             Error::Damaged { .. } | Error::Corrupt(_) => NextMove::Report,
         }

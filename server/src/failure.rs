@@ -123,7 +123,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let exit = match error.next_move() {
             NextMove::FixCall => EXIT_USAGE,
-            NextMove::Retry | NextMove::Reopen | NextMove::Report => EXIT_FAILED,
+            NextMove::Retry | NextMove::FixSetup | NextMove::Reopen | NextMove::Report => EXIT_FAILED,
         };
         Failure::told(code(&error), error.to_string(), hint(&error), exit)
     }
@@ -182,13 +182,17 @@ fn hint(error: &Error) -> &'static str {
         }
         Error::IndexNotFound(..) => "`anabranch table ls` shows the tables and their indexes",
         Error::TableExists(_) => "choose another name, or remove it with `anabranch table rm NAME`",
-        Error::TableBusy(_) | Error::TransactionConflict => "try again in a moment",
+        Error::StreamBusy(_) | Error::TableBusy(_) | Error::TransactionConflict => "try again in a moment",
         Error::ConditionFailed { .. } | Error::TransactionCancelled { .. } => {
             "read the items again and decide anew; nothing was changed"
         }
         Error::TokenReused => "send the transaction with a token of its own",
         Error::LimitExceeded(_) => "remove something first",
         Error::Throttled { .. } => "wait, split the shard, or switch `shard_limits` off in the configuration",
+        Error::SlowDown { .. } => "wait, or call less often",
+        Error::Denied { .. } => "let someone grant the permission to the credentials that are used",
+        Error::Unauthenticated(_) => "renew the credentials, or set others",
+        Error::Misconfigured(_) => "correct the setting that the message names",
         Error::Busy { .. } => "try again, or raise `memory` in the configuration of `anabranch up`",
         Error::DiskFull => "free some space; nothing that was acknowledged is lost",
         Error::Unavailable(_) => "see whether `anabranch up` runs and what its log says, then try again",

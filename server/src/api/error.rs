@@ -34,6 +34,8 @@ pub enum ErrorBody {
     StreamNotFound { stream: Text<StreamName> },
     /// [`Error::StreamExists`].
     StreamExists { stream: Text<StreamName> },
+    /// [`Error::StreamBusy`].
+    StreamBusy { stream: Text<StreamName> },
     /// [`Error::ShardNotFound`].
     ShardNotFound { stream: Text<StreamName>, shard: Text<ShardId> },
     /// [`Error::ShardClosed`].
@@ -104,12 +106,20 @@ pub enum ErrorBody {
     LimitExceeded { message: String },
     /// [`Error::Throttled`].
     Throttled { shard: Text<ShardId>, limit: String, retry_after: Duration },
+    /// [`Error::SlowDown`].
+    SlowDown { what: String, retry_after: Duration },
     /// [`Error::Busy`].
     Busy { budget_bytes: u64 },
     /// [`Error::DiskFull`].
     DiskFull,
     /// [`Error::Unavailable`].
     Unavailable { message: String },
+    /// [`Error::Denied`].
+    Denied { action: String, message: String },
+    /// [`Error::Unauthenticated`].
+    Unauthenticated { message: String },
+    /// [`Error::Misconfigured`].
+    Misconfigured { message: String },
     /// [`Error::Stopped`].
     Stopped { message: String },
     /// [`Error::Damaged`].
@@ -124,6 +134,7 @@ impl From<Error> for ErrorBody {
             Error::Invalid(message) => ErrorBody::Invalid { message },
             Error::StreamNotFound(stream) => ErrorBody::StreamNotFound { stream: Text(stream) },
             Error::StreamExists(stream) => ErrorBody::StreamExists { stream: Text(stream) },
+            Error::StreamBusy(stream) => ErrorBody::StreamBusy { stream: Text(stream) },
             Error::ShardNotFound(stream, shard) => {
                 ErrorBody::ShardNotFound { stream: Text(stream), shard: Text(shard) }
             }
@@ -179,9 +190,13 @@ impl From<Error> for ErrorBody {
             Error::Throttled { shard, limit, retry_after } => {
                 ErrorBody::Throttled { shard: Text(shard), limit: limit.to_owned(), retry_after }
             }
+            Error::SlowDown { what, retry_after } => ErrorBody::SlowDown { what, retry_after },
             Error::Busy { budget_bytes } => ErrorBody::Busy { budget_bytes },
             Error::DiskFull => ErrorBody::DiskFull,
             Error::Unavailable(message) => ErrorBody::Unavailable { message },
+            Error::Denied { action, message } => ErrorBody::Denied { action, message },
+            Error::Unauthenticated(message) => ErrorBody::Unauthenticated { message },
+            Error::Misconfigured(message) => ErrorBody::Misconfigured { message },
             Error::Stopped(message) => ErrorBody::Stopped { message },
             Error::Damaged { shard, from, resume_at } => {
                 ErrorBody::Damaged { shard: Text(shard), from: Text(from), resume_at: Text(resume_at) }
@@ -197,6 +212,7 @@ impl From<ErrorBody> for Error {
             ErrorBody::Invalid { message } => Error::Invalid(message),
             ErrorBody::StreamNotFound { stream } => Error::StreamNotFound(stream.0),
             ErrorBody::StreamExists { stream } => Error::StreamExists(stream.0),
+            ErrorBody::StreamBusy { stream } => Error::StreamBusy(stream.0),
             ErrorBody::ShardNotFound { stream, shard } => Error::ShardNotFound(stream.0, shard.0),
             ErrorBody::ShardClosed { shard } => Error::ShardClosed(shard.0),
             ErrorBody::NotNeighbours { shard, neighbour } => Error::NotNeighbours(shard.0, neighbour.0),
@@ -239,9 +255,13 @@ impl From<ErrorBody> for Error {
                 let limit = LIMITS_KNOWN.into_iter().find(|known| *known == limit).unwrap_or(LIMIT_UNKNOWN);
                 Error::Throttled { shard: shard.0, limit, retry_after }
             }
+            ErrorBody::SlowDown { what, retry_after } => Error::SlowDown { what, retry_after },
             ErrorBody::Busy { budget_bytes } => Error::Busy { budget_bytes },
             ErrorBody::DiskFull => Error::DiskFull,
             ErrorBody::Unavailable { message } => Error::Unavailable(message),
+            ErrorBody::Denied { action, message } => Error::Denied { action, message },
+            ErrorBody::Unauthenticated { message } => Error::Unauthenticated(message),
+            ErrorBody::Misconfigured { message } => Error::Misconfigured(message),
             ErrorBody::Stopped { message } => Error::Stopped(message),
             ErrorBody::Damaged { shard, from, resume_at } => {
                 Error::Damaged { shard: shard.0, from: from.0, resume_at: resume_at.0 }
@@ -277,6 +297,7 @@ pub fn code(error: &Error) -> &'static str {
         Error::PartTooSmall { .. } => "part_too_small",
         Error::StreamNotFound(_) => "stream_not_found",
         Error::StreamExists(_) => "stream_exists",
+        Error::StreamBusy(_) => "stream_busy",
         Error::ShardNotFound(..) => "shard_not_found",
         Error::ShardClosed(_) => "shard_closed",
         Error::NotNeighbours(..) => "not_neighbours",
@@ -298,9 +319,13 @@ pub fn code(error: &Error) -> &'static str {
         Error::TokenReused => "token_reused",
         Error::LimitExceeded(_) => "limit_exceeded",
         Error::Throttled { .. } => "throttled",
+        Error::SlowDown { .. } => "slow_down",
         Error::Busy { .. } => "busy",
         Error::DiskFull => "disk_full",
         Error::Unavailable(_) => "unavailable",
+        Error::Denied { .. } => "denied",
+        Error::Unauthenticated(_) => "unauthenticated",
+        Error::Misconfigured(_) => "misconfigured",
         Error::Stopped(_) => "stopped",
         Error::Damaged { .. } => "damaged",
         Error::Corrupt(_) => "corrupt",
@@ -338,16 +363,21 @@ pub(super) fn status(error: &Error) -> StatusCode {
         Error::PreconditionFailed(_) | Error::NotModified(_) => StatusCode::PRECONDITION_FAILED,
         Error::RangeInvalid { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
         Error::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        Error::Throttled { .. } | Error::InFlightLimit { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Error::Throttled { .. } | Error::SlowDown { .. } | Error::InFlightLimit { .. } => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
         Error::TokenReused => StatusCode::BAD_REQUEST,
         Error::TableNotFound(_) | Error::IndexNotFound(..) => StatusCode::NOT_FOUND,
         Error::TableExists(_) | Error::ConditionFailed { .. } => StatusCode::CONFLICT,
         Error::TransactionCancelled { .. } if error.next_move() == NextMove::FixCall => StatusCode::CONFLICT,
-        Error::TransactionCancelled { .. } | Error::TransactionConflict | Error::TableBusy(_) => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        Error::TransactionCancelled { .. }
+        | Error::TransactionConflict
+        | Error::StreamBusy(_)
+        | Error::TableBusy(_) => StatusCode::SERVICE_UNAVAILABLE,
         Error::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         Error::Busy { .. } | Error::Unavailable(_) | Error::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
+        // The caller can do nothing about it: the server stands before a store that it may not use as it is.
+        Error::Denied { .. } | Error::Unauthenticated(_) | Error::Misconfigured(_) => StatusCode::BAD_GATEWAY,
         Error::Damaged { .. } | Error::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -421,6 +451,11 @@ mod tests {
             Error::TransactionConflict,
             Error::TokenReused,
             Error::LimitExceeded("too many".into()),
+            Error::StreamBusy(stream()),
+            Error::SlowDown { what: "too fast".into(), retry_after: Duration::from_millis(7) },
+            Error::Denied { action: "clicks:Put".into(), message: "not you".into() },
+            Error::Unauthenticated("who are you".into()),
+            Error::Misconfigured("nobody there".into()),
             Error::Throttled {
                 shard: ShardId::numbered(2),
                 limit: LIMITS_KNOWN[0],
