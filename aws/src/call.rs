@@ -76,10 +76,6 @@ impl Caller {
         &*self.0.clock
     }
 
-    pub(crate) fn dice(&self) -> &Dice {
-        &self.0.dice
-    }
-
     /// The moment that lies `patience` ahead.
     pub(crate) fn deadline(&self, patience: Duration) -> Deadline {
         Deadline(self.0.clock.elapsed().saturating_add(patience))

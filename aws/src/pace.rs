@@ -67,7 +67,7 @@ mod tests {
         }
         for start in &calls {
             let second = *start..*start + Duration::from_secs(1);
-            let within = calls.iter().filter(|call| second.contains(call)).count();
+            let within = calls.iter().filter(|call| second.contains(*call)).count();
             assert!(within <= 10, "{within} calls in the second from {start:?}");
         }
         let span = calls[calls.len() - 1] - calls[0];

@@ -39,6 +39,14 @@ impl SequenceNumber {
         (self.high == 0).then_some(self.low)
     }
 
+    /// The value as 256 bits, the most significant byte first.
+    pub fn to_be_bytes(self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        bytes[..16].copy_from_slice(&self.high.to_be_bytes());
+        bytes[16..].copy_from_slice(&self.low.to_be_bytes());
+        bytes
+    }
+
     /// The following number; the largest one is followed by itself.
     pub fn next(self) -> SequenceNumber {
         match self.low.checked_add(1) {

@@ -22,6 +22,5 @@ actions! {
     GET_RECORDS = kinesis("GetRecords", Resource::Stream).repeatable();
     REGISTER_STREAM_CONSUMER = kinesis("RegisterStreamConsumer", Resource::Stream).control(5);
     DESCRIBE_STREAM_CONSUMER = kinesis("DescribeStreamConsumer", Resource::Consumer).control(20).repeatable();
-    DEREGISTER_STREAM_CONSUMER = kinesis("DeregisterStreamConsumer", Resource::Consumer).control(5).repeatable();
     SUBSCRIBE_TO_SHARD = kinesis("SubscribeToShard", Resource::Consumer).repeatable();
 }

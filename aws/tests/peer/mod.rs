@@ -1,0 +1,179 @@
+//! Servers that we did not write, on loopback, for as long as a test holds them.
+//!
+//! A server belongs to one test: it starts with it on a free port, and ends with it, also when the test is killed. A suite
+//! of laws is therefore one test, which puts all laws to one server.
+
+pub mod suite;
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use anabranch_aws::{AccessKey, Aws, AwsOptions};
+use anabranch_model::{Clock, Timestamp};
+use tempfile::TempDir;
+
+/// How long a server may take to listen.
+const START_MAX: Duration = Duration::from_secs(60);
+
+/// Starts the command in its arguments, and ends it when standard input does: when whoever holds the other end is gone.
+const WATCH: &str = r#""$@" & server=$!; read -r _; kill "$server" 2>/dev/null; wait "$server""#;
+
+/// A server that runs.
+pub struct Peer {
+    name: &'static str,
+    port: u16,
+    watch: Child,
+    folder: TempDir,
+}
+
+impl Peer {
+    /// Starts moto, which knows every service.
+    pub async fn moto() -> Peer {
+        let packages = installed("moto-5.2.5");
+        Peer::start("moto", |port, _| {
+            let mut command = watched("python3");
+            command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()]);
+            command.env("PYTHONPATH", &packages).env("PYTHONUNBUFFERED", "1");
+            command
+        })
+        .await
+    }
+
+    /// Starts kinesis-mock, which knows streams and fan-out.
+    pub async fn kinesis_mock() -> Peer {
+        let package = installed("kinesis-local-0.6.2").join("node_modules/kinesis-local");
+        Peer::start("kinesis-mock", |port, _| {
+            let mut command = watched("node");
+            // It listens on every address unless it is held back, and reads a certificate from its own folder.
+            command.arg("-r").arg(shim("loopback.js")).arg("main.js").current_dir(&package);
+            command.env("KINESIS_MOCK_PLAIN_PORT", port.to_string());
+            command.env("KINESIS_MOCK_TLS_PORT", free_port().to_string());
+            command.env("LOG_LEVEL", "ERROR").env("SHARD_LIMIT", "1000");
+            for step in ["CREATE", "DELETE", "REGISTER", "DEREGISTER", "SPLIT", "MERGE"] {
+                let what = match step {
+                    "CREATE" | "DELETE" => format!("{step}_STREAM_DURATION"),
+                    "REGISTER" | "DEREGISTER" => format!("{step}_STREAM_CONSUMER_DURATION"),
+                    "SPLIT" => "SPLIT_SHARD_DURATION".to_string(),
+                    _ => "MERGE_SHARDS_DURATION".to_string(),
+                };
+                command.env(what, "20ms");
+            }
+            command
+        })
+        .await
+    }
+
+    async fn start(name: &'static str, command: impl Fn(u16, &Path) -> Command) -> Peer {
+        let folder = tempfile::tempdir().expect("a folder for the server");
+        let port = free_port();
+        let log = File::create(folder.path().join("log")).expect("a log for the server");
+        let watch = command(port, folder.path())
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone().expect("the log"))
+            .stderr(log)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+        let peer = Peer { name, port, watch, folder };
+        peer.listens().await;
+        peer
+    }
+
+    async fn listens(&self) {
+        let mut again = tokio::time::interval(Duration::from_millis(50));
+        let listening = async {
+            while tokio::net::TcpStream::connect(self.address()).await.is_err() {
+                again.tick().await;
+            }
+        };
+        if tokio::time::timeout(START_MAX, listening).await.is_err() {
+            panic!("{} does not listen after {START_MAX:?}:\n{}", self.name, self.log());
+        }
+    }
+
+    /// What the server said.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// A connection to it.
+    pub async fn connect(&self) -> Aws {
+        connect(&format!("http://{}", self.address())).await
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        drop(self.watch.stdin.take());
+        let _ = self.watch.wait();
+    }
+}
+
+/// A connection to an endpoint with a key that no one checks.
+pub async fn connect(endpoint: &str) -> Aws {
+    let options = AwsOptions {
+        endpoint: Some(endpoint.to_string()),
+        region: Some("us-east-1".to_string()),
+        profile: None,
+        key: Some(AccessKey { id: "AKIATEST".to_string(), secret: "secret".to_string() }),
+    };
+    Aws::connect(options, Arc::new(WallClock::default()), 1).await.expect("a connection")
+}
+
+/// The folder of a server, with the version that the tests know.
+fn installed(name: &str) -> PathBuf {
+    let cache = || match std::env::var_os("XDG_CACHE_HOME") {
+        Some(cache) => PathBuf::from(cache),
+        None => PathBuf::from(std::env::var_os("HOME").expect("a home")).join(".cache"),
+    };
+    let peers = std::env::var_os("ANABRANCH_PEERS").map(PathBuf::from);
+    let folder = peers.unwrap_or_else(|| cache().join("anabranch/peers")).join(name);
+    assert!(folder.is_dir(), "{} is not there: run tools/install", folder.display());
+    folder
+}
+
+/// A file beside this one that makes a server behave.
+fn shim(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peer").join(name)
+}
+
+fn watched(program: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", WATCH, "sh", program]);
+    command
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("its address").port()
+}
+
+/// The clock of the machine.
+pub struct WallClock(Instant);
+
+#[expect(clippy::disallowed_methods, reason = "this is where the tests get their clock from")]
+impl Default for WallClock {
+    fn default() -> Self {
+        WallClock(Instant::now())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the tests get their clock from")]
+impl Clock for WallClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Timestamp::EPOCH.plus(since)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}

@@ -1,0 +1,74 @@
+//! All laws of a port in one test, put to one server.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt};
+
+/// How long a law may take. The servers are slow, and share two cores.
+const LAW_MAX: Duration = Duration::from_secs(120);
+/// Laws that are put to the test at the same time.
+const LAWS_AT_ONCE: usize = 4;
+/// With it only the law of this name is put to the test, also if it is skipped.
+const ONLY: &str = "ANABRANCH_LAW";
+
+/// What a server gets wrong: the name of a law, and why the server does not keep it.
+pub type Skipped = &'static [(&'static str, &'static str)];
+
+/// A law and the store that it is put to.
+pub type Case = (&'static str, BoxFuture<'static, ()>);
+
+/// Puts the laws to the test, except those that are skipped.
+pub async fn hold(cases: Vec<Case>, skipped: Skipped) {
+    for (name, _) in skipped {
+        assert!(cases.iter().any(|(law, _)| law == name), "there is no law `{name}` to skip");
+    }
+    let only = std::env::var(ONLY).ok();
+    let wanted = |name: &str| match &only {
+        Some(only) => name == only,
+        None => !skipped.iter().any(|(skipped, _)| *skipped == name),
+    };
+    let running = cases.into_iter().filter(|(name, _)| wanted(name)).map(|(name, law)| async move {
+        let law = tokio::time::timeout(LAW_MAX, tokio::spawn(law));
+        match law.await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some((name, panic_text(error))),
+            Err(_) => Some((name, format!("undecided after {LAW_MAX:?}"))),
+        }
+    });
+    let broken: Vec<_> = futures_util::stream::iter(running)
+        .buffer_unordered(LAWS_AT_ONCE)
+        .filter_map(|it| async { it })
+        .collect()
+        .await;
+    let told: Vec<_> = broken.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+    assert!(broken.is_empty(), "{} laws do not hold:\n{}", broken.len(), told.join("\n"));
+}
+
+fn panic_text(error: tokio::task::JoinError) -> String {
+    let panic = match error.try_into_panic() {
+        Ok(panic) => panic,
+        Err(error) => return error.to_string(),
+    };
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_default()
+}
+
+/// Checks that what one server gets wrong another gets right.
+pub fn every_law_holds_somewhere(laws: impl IntoIterator<Item = &'static str>, servers: &[Skipped]) {
+    for law in laws {
+        let skips = |skipped: &Skipped| skipped.iter().any(|(name, _)| *name == law);
+        assert!(!servers.iter().all(skips), "no server keeps the law `{law}`");
+    }
+}
+
+/// A task of a law that runs by itself.
+pub fn spawned(task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+    let task = tokio::spawn(task);
+    async move {
+        if let Err(error) = task.await {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+    .boxed()
+}
