@@ -191,6 +191,9 @@ where
 
     fn into_failure(self, action: &Action, now: Timestamp) -> Failure<E> {
         let told = DisplayErrorContext(&self).to_string();
+        // An answer that began and did not end: the connection was cut in between.
+        let cut = in_chain::<hyper::Error>(self.source()).is_some()
+            || in_chain::<std::io::Error>(self.source()).is_some();
         match self {
             SdkError::ServiceError(answer) => {
                 let reply = Reply::read(answer.raw(), now);
@@ -201,7 +204,7 @@ where
             }
             SdkError::ResponseError(answer) => {
                 let reply = Reply::read(answer.raw(), now);
-                if cut_short(&told) || reply.status >= 500 {
+                if cut || reply.status >= 500 {
                     return Failure::new(action, Kind::Away, Outcome::Unknown, told);
                 }
                 Failure::new(
@@ -398,13 +401,6 @@ fn skew(reply: &Reply, message: &str) -> String {
     }
 }
 
-/// Whether an answer began and did not end: the connection was cut in between.
-fn cut_short(told: &str) -> bool {
-    let signs =
-        ["IncompleteMessage", "UnexpectedEof", "connection", "end of file", "BodyError", "IncompleteBody"];
-    signs.iter().any(|sign| told.contains(sign))
-}
-
 /// The error of this type in a chain of causes.
 fn in_chain<'a, T: StdError + 'static>(first: Option<&'a (dyn StdError + 'static)>) -> Option<&'a T> {
     let mut next = first;
@@ -422,4 +418,92 @@ fn excerpt(text: &str) -> String {
     let clean = |c: char| if c.is_control() { ' ' } else { c };
     let start: String = text.trim().chars().take(MESSAGE_CHARS_MAX).map(clean).collect();
     if text.trim().chars().nth(MESSAGE_CHARS_MAX).is_some() { format!("{start}…") } else { start }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_model::NextMove;
+
+    use super::*;
+    use crate::kinesis::action::{LIST_SHARDS, PUT_RECORDS};
+
+    fn reply(status: u16) -> Reply {
+        Reply { status, ..Reply::default() }
+    }
+
+    fn sorted(code: &str, message: &str, status: u16) -> Kind {
+        from_reply::<()>(&LIST_SHARDS, Some(code), Some(message), &reply(status)).kind
+    }
+
+    #[test]
+    fn one_code_for_two_things_is_told_apart_by_its_words() {
+        let rate = "Rate exceeded for stream clicks under account 1";
+        assert_eq!(sorted("LimitExceededException", rate, 400), Kind::Throttled);
+        let shards = "This request would exceed the shard limit for the account";
+        assert_eq!(sorted("LimitExceededException", shards, 400), Kind::Limit);
+        let busy =
+            "Subscriber limit exceeded: only 5 tables can be created, updated, or deleted simultaneously";
+        assert_eq!(sorted("LimitExceededException", busy, 400), Kind::Throttled);
+    }
+
+    #[test]
+    fn codes_are_found_in_older_clothes() {
+        assert_eq!(
+            sorted("com.amazonaws.kinesis.v20131202#ResourceNotFoundException", "", 400),
+            Kind::NotFound
+        );
+        assert_eq!(sorted("ThrottlingException:http://internal.amazon.com/x", "", 400), Kind::Throttled);
+    }
+
+    #[test]
+    fn a_signature_is_wrong_for_three_reasons() {
+        let code = "InvalidSignatureException";
+        let region = "Credential should be scoped to a valid region, not 'x'.";
+        assert_eq!(
+            sorted(code, "The request signature we calculated does not match", 403),
+            Kind::Credentials
+        );
+        assert_eq!(sorted(code, "Signature not yet current: 2026 is still later", 403), Kind::Clock);
+        assert_eq!(sorted(code, region, 403), Kind::Place);
+        let skewed = Reply { ahead_seconds: Some(-1_200), ..reply(403) };
+        let failure = from_reply::<()>(&LIST_SHARDS, Some(code), Some("does not match"), &skewed);
+        assert_eq!(failure.kind, Kind::Clock);
+        assert!(failure.message.contains("20 minutes behind"), "{}", failure.message);
+    }
+
+    #[test]
+    fn what_may_have_been_done_is_repeated_only_where_that_is_harmless() {
+        for (status, code, repeats_put) in [
+            (500, "InternalFailure", false),
+            (503, "ServiceUnavailable", true),
+            (400, "ProvisionedThroughputExceededException", true),
+        ] {
+            let put = from_reply::<()>(&PUT_RECORDS, Some(code), None, &reply(status));
+            let list = from_reply::<()>(&LIST_SHARDS, Some(code), None, &reply(status));
+            assert_eq!((put.may_repeat(), list.may_repeat()), (repeats_put, true), "{code}");
+            assert_eq!(Error::from(put).next_move(), NextMove::Retry, "{code}");
+        }
+        for code in
+            ["AccessDeniedException", "ValidationException", "ResourceNotFoundException", "ExpiredToken"]
+        {
+            assert!(!from_reply::<()>(&LIST_SHARDS, Some(code), None, &reply(400)).may_repeat(), "{code}");
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_to_do() {
+        let text =
+            |code| Error::from(from_reply::<()>(&PUT_RECORDS, code, Some("why"), &reply(400))).to_string();
+        assert!(text(Some("AccessDeniedException")).contains("kinesis:PutRecords"));
+        assert!(text(Some("ExpiredTokenException")).contains("AWS_PROFILE"));
+        assert!(text(Some("RequestExpired")).contains("clock"));
+        assert!(text(Some("PermanentRedirect")).contains("AWS_REGION"));
+        assert!(text(None).contains("AWS_ENDPOINT_URL"));
+    }
+
+    #[test]
+    fn messages_of_others_are_short_and_harmless() {
+        let shown = excerpt(&format!("\u{1b}[31m{}\n", "x".repeat(1_000)));
+        assert!(shown.chars().all(|c| !c.is_control()) && shown.chars().count() <= MESSAGE_CHARS_MAX + 1);
+    }
 }

@@ -3,6 +3,7 @@
 //! A server belongs to one test: it starts with it on a free port, and ends with it, also when the test is killed. A suite
 //! of laws is therefore one test, which puts all laws to one server.
 
+pub mod stub;
 pub mod suite;
 
 use std::fs::File;

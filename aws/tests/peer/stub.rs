@@ -1,0 +1,132 @@
+//! A server that answers what a test tells it to, request by request.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// Status, further header lines, and body.
+    Full(u16, Vec<String>, String),
+    /// The head of an answer and a part of its body; then the connection is closed.
+    Cut,
+    /// None: the connection is closed.
+    Closed,
+}
+
+impl Answer {
+    /// A success in Kinesis's protocol.
+    pub fn ok(body: &str) -> Answer {
+        Answer::Full(200, vec!["content-type: application/x-amz-json-1.1".to_string()], body.to_string())
+    }
+
+    /// A failure in Kinesis's protocol.
+    pub fn failure(status: u16, code: &str, message: &str) -> Answer {
+        let body = format!(r#"{{"__type":"{code}","message":"{message}"}}"#);
+        Answer::Full(status, vec!["content-type: application/x-amz-json-1.1".to_string()], body)
+    }
+
+    /// The same answer with another header line.
+    pub fn with(self, line: &str) -> Answer {
+        match self {
+            Answer::Full(status, mut lines, body) => {
+                lines.push(line.to_string());
+                Answer::Full(status, lines, body)
+            }
+            other => other,
+        }
+    }
+}
+
+type Script = dyn FnMut(&str, &str) -> Answer + Send;
+
+/// A server that runs until it is dropped.
+pub struct Stub {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Stub {
+    /// Starts a server that answers with what `script` makes of the operation and the body.
+    pub async fn start(script: impl FnMut(&str, &str) -> Answer + Send + 'static) -> Stub {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("its address");
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let script: Arc<Mutex<Box<Script>>> = Arc::new(Mutex::new(Box::new(script)));
+        let noted = asked.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((connection, _)) = listener.accept().await {
+                tokio::spawn(serve(connection, script.clone(), noted.clone()));
+            }
+        });
+        Stub { address, asked, task }
+    }
+
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The operations that were asked for, in order.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Stub {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(mut connection: TcpStream, script: Arc<Mutex<Box<Script>>>, asked: Arc<Mutex<Vec<String>>>) {
+    let mut received = Vec::new();
+    while let Some((operation, body)) = request(&mut connection, &mut received).await {
+        asked.lock().unwrap().push(operation.clone());
+        let answer = (script.lock().unwrap())(&operation, &body);
+        let bytes = match &answer {
+            Answer::Full(status, lines, body) => {
+                let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+                format!("HTTP/1.1 {status} X\r\n{lines}content-length: {}\r\n\r\n{body}", body.len())
+            }
+            Answer::Cut => "HTTP/1.1 200 X\r\ncontent-length: 500\r\n\r\n{\"Records\":[".to_string(),
+            Answer::Closed => String::new(),
+        };
+        let sent = connection.write_all(bytes.as_bytes()).await;
+        if sent.is_err() || !matches!(answer, Answer::Full(..)) {
+            return;
+        }
+    }
+}
+
+/// The next request of a connection: its operation and its body.
+async fn request(connection: &mut TcpStream, received: &mut Vec<u8>) -> Option<(String, String)> {
+    let head_end = loop {
+        if let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+        if connection.read_buf(received).await.ok()? == 0 {
+            return None;
+        }
+    };
+    let head = String::from_utf8_lossy(&received[..head_end]).to_ascii_lowercase();
+    let header = |name: &str| {
+        let line = head.lines().find(|line| line.starts_with(name))?;
+        line.split_once(':').map(|(_, value)| value.trim().to_string())
+    };
+    let length: usize = header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+    while received.len() < head_end + length {
+        if connection.read_buf(received).await.ok()? == 0 {
+            return None;
+        }
+    }
+    let rest = received.split_off(head_end + length);
+    let body = String::from_utf8_lossy(&received[head_end..]).into_owned();
+    *received = rest;
+    let target = header("x-amz-target").unwrap_or_default();
+    Some((target.rsplit('.').next().unwrap_or_default().to_string(), body))
+}
