@@ -1,6 +1,6 @@
 //! What the code can ask of AWS: one row per action, in a table beside the code that uses it.
 //!
-//! What must hold: every request goes through [`Caller::call`](crate::call::Caller::call) with the row of its action,
+//! What must hold: every request goes through `Caller::call` with the row of its action,
 //! so that the tables are all that a policy has to allow. The rows say beside that how a call is treated: which
 //! others it waits for, how often an account may make it, and whether it may be made again when nobody knows
 //! whether it was carried out.
@@ -45,6 +45,18 @@ impl Service {
             Service::Dynamodb | Service::DynamodbStreams => "dynamodb",
             Service::Keyspaces => "cassandra",
             Service::S3 => "s3",
+        }
+    }
+
+    /// The name that settings of a service go by, for instance `AWS_ENDPOINT_URL_KINESIS`.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Service::Kinesis => "Kinesis",
+            Service::Sqs => "SQS",
+            Service::Dynamodb => "DynamoDB",
+            Service::DynamodbStreams => "DynamoDB Streams",
+            Service::Keyspaces => "KeyspacesStreams",
+            Service::S3 => "S3",
         }
     }
 

@@ -23,7 +23,7 @@ use aws_smithy_runtime_api::client::stalled_stream_protection::StalledStreamProt
 use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_types::service_config::ServiceConfigKey;
 
-use crate::action::Action;
+use crate::action::{Action, Service};
 use crate::call::Caller;
 
 /// What the calls say about who makes them.
@@ -81,9 +81,12 @@ impl Aws {
         check_endpoint(options.endpoint.as_deref())?;
         let loader = loader(&options).time_source(CalendarOf(clock.clone()));
         let config = load(&options, loader).await?;
-        check_endpoint(config.endpoint_url())?;
-        check_credentials(&config, &options).await?;
-        Ok(Aws { config, caller: Caller::new(clock, seed) })
+        let aws = Aws { config, caller: Caller::new(clock, seed) };
+        for service in Service::ALL {
+            check_endpoint(aws.endpoint(service.id()).as_deref())?;
+        }
+        check_credentials(&aws.config, &options).await?;
+        Ok(aws)
     }
 
     /// The region that is called.

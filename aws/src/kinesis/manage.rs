@@ -27,7 +27,7 @@ impl Streams {
         options.check()?;
         let deadline = self.caller.deadline(CHANGE_PATIENCE);
         self.begin(stream, &options, deadline).await?;
-        let made = self.until_active(stream, deadline).await?;
+        let made = self.until_made(stream, deadline).await?;
         self.keep_for(stream, &made, options.retention, deadline).await
     }
 

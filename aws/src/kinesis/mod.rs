@@ -1,8 +1,8 @@
 //! Streams on Kinesis.
 //!
-//! Each file is one step: what a stream is ([`describe`], [`shards`]), how it is made and removed ([`manage`]), written to
-//! ([`append`]), read ([`read`], with [`latest`] for the end of a shard), followed ([`follow`], or [`push`] with a
-//! registered consumer), split and merged ([`reshard`]).
+//! Each file is one step: what a stream is (`describe`, `shards`), how it is made and removed (`manage`), written to
+//! (`append`), read (`read`, with `latest` for the end of a shard), followed (`follow`, or `push` with a registered
+//! consumer), split and merged (`reshard`).
 
 pub(crate) mod action;
 

@@ -219,7 +219,7 @@ impl Push {
             Err(failure) if failure.kind == Kind::NotFound => {
                 self.taken.fan_out.forget(&stream);
                 // The consumer may be gone while the stream is not.
-                let error = self.streams.missing(&stream, &shard, deadline).await;
+                let error = self.streams.missing(&stream, &shard, None, deadline).await;
                 if !matches!(error, Error::ShardNotFound(..)) || rounds > 0 {
                     return Err(error);
                 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anabranch_model::{Batch, Error, Next, Position, ReadLimit, Record, Result, ShardId, StreamName};
 use aws_sdk_kinesis::operation::get_records::GetRecordsOutput;
-use aws_sdk_kinesis::types::ShardIteratorType;
+use aws_sdk_kinesis::types::{self, ShardIteratorType};
 
 use super::{Streams, action, translate};
 use crate::call::Deadline;
@@ -76,13 +76,20 @@ impl Streams {
                     None => return Ok(None),
                 },
                 Err(failure) if failure.kind == Kind::NotFound => {
-                    return Err(self.missing(place.stream, place.shard, place.deadline).await);
+                    return Err(self
+                        .missing(place.stream, place.shard, numbered(from), place.deadline)
+                        .await);
                 }
                 Err(failure) => return Err(failure.into()),
             };
             let caught_up = answer.millis_behind_latest.unwrap_or_default() == 0;
+            let early = answer.records.len();
+            let answer = without_early(answer, from);
+            let early = early - answer.records.len();
             match &answer.next_shard_iterator {
-                Some(next) if answer.records.is_empty() && !caught_up => iterator = next.clone(),
+                Some(next) if answer.records.is_empty() && (early > 0 || !caught_up) => {
+                    iterator = next.clone();
+                }
                 _ => return self.batch(place, from, limit, answer).await.map(Some),
             }
         }
@@ -153,7 +160,7 @@ impl Streams {
                 None => Err(super::strange("no iterator")),
             },
             Err(failure) if failure.kind == Kind::NotFound => {
-                Err(self.missing(place.stream, place.shard, place.deadline).await)
+                Err(self.missing(place.stream, place.shard, numbered(from), place.deadline).await)
             }
             Err(failure) if failure.is(INVALID) && moment.is_some() => Ok(None),
             Err(failure) if failure.is(INVALID) => Err(Error::Invalid(format!(
@@ -163,6 +170,21 @@ impl Streams {
             Err(failure) => Err(failure.into()),
         }
     }
+}
+
+/// The position of a record by its number, which may be a number that the shard does not know.
+fn numbered(from: Position) -> Option<Position> {
+    matches!(from, Position::At(_) | Position::After(_)).then_some(from)
+}
+
+/// The same answer without records that came before the moment that was asked for: not every server cuts exactly.
+fn without_early(mut answer: GetRecordsOutput, from: Position) -> GetRecordsOutput {
+    if let Position::AtTimestamp(moment) = from {
+        let arrival =
+            |record: &types::Record| record.approximate_arrival_timestamp.as_ref().map(translate::timestamp);
+        answer.records.retain(|record| arrival(record).is_none_or(|arrival| arrival >= moment));
+    }
+    answer
 }
 
 /// The records up to the one that reaches so many bytes. The first one is returned whatever its size.

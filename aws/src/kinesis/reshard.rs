@@ -106,7 +106,7 @@ impl Streams {
                 }
                 return Err(failure.into());
             }
-            Kind::NotFound => return Err(self.missing(stream, shards[0], deadline).await),
+            Kind::NotFound => return Err(self.missing(stream, shards[0], None, deadline).await),
             _ => return Err(failure.into()),
         }
         *rounds += 1;

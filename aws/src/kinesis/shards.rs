@@ -1,6 +1,6 @@
 //! Shards as Kinesis lists them.
 
-use anabranch_model::{Error, Page, Result, Shard, ShardId, StreamName, limits};
+use anabranch_model::{Error, Page, Position, Result, Shard, ShardId, StreamName, limits};
 
 use super::{Streams, action, translate};
 use crate::call::Deadline;
@@ -9,22 +9,33 @@ use crate::failure::Kind;
 /// Most pages of a listing that is read to its end: far more shards than a stream can have in a year.
 const PAGES_MAX: usize = 10_000;
 
+/// Where a page begins.
+enum Begin<'a> {
+    /// Behind a shard, or with the first one.
+    After(Option<&'a ShardId>),
+    /// Where the last page ended, as Kinesis remembers it.
+    Token(String),
+}
+
 impl Streams {
-    pub(super) async fn shard_page(
+    /// One answer, and where the next one begins.
+    async fn answer(
         &self,
         stream: &StreamName,
-        after: Option<&ShardId>,
+        begin: &Begin<'_>,
         limit: usize,
         deadline: Deadline,
-    ) -> Result<Page<Shard>> {
+    ) -> Result<(Vec<Shard>, Option<String>)> {
         let limit = limit.clamp(1, limits::PAGE_ENTRIES_MAX);
         let request = || {
-            self.client
-                .list_shards()
-                .stream_name(stream.as_str())
-                .set_exclusive_start_shard_id(after.map(ShardId::to_string))
-                .max_results(i32::try_from(limit).unwrap_or(i32::MAX))
-                .send()
+            let request = self.client.list_shards().max_results(i32::try_from(limit).unwrap_or(i32::MAX));
+            match begin {
+                Begin::After(shard) => request
+                    .stream_name(stream.as_str())
+                    .set_exclusive_start_shard_id(shard.map(ShardId::to_string))
+                    .send(),
+                Begin::Token(token) => request.next_token(token).send(),
+            }
         };
         let answer = self.caller.call(&action::LIST_SHARDS, deadline, request).await;
         let answer = answer.map_err(|failure| {
@@ -34,8 +45,7 @@ impl Streams {
                 _ => None,
             })
         })?;
-        let more = answer.next_token.is_some();
-        Ok(Page { entries: translate::shards(answer.shards.unwrap_or_default())?, more })
+        Ok((translate::shards(answer.shards.unwrap_or_default())?, answer.next_token))
     }
 
     /// A page as the port wants it. What stands on another page, the other parent of a merge or the child that tells
@@ -47,7 +57,8 @@ impl Streams {
         limit: usize,
     ) -> Result<Page<Shard>> {
         let deadline = self.soon();
-        let page = self.shard_page(stream, after, limit, deadline).await?;
+        let (entries, token) = self.answer(stream, &Begin::After(after), limit, deadline).await?;
+        let page = Page { entries, more: token.is_some() };
         let alone = after.is_none() && !page.more;
         let resharded = page.entries.iter().any(|shard| !shard.is_open() || !shard.parents.is_empty());
         if alone || !resharded {
@@ -61,12 +72,16 @@ impl Streams {
     /// Every shard of a stream, open and closed, in the order of their creation.
     pub(super) async fn all_shards(&self, stream: &StreamName, deadline: Deadline) -> Result<Vec<Shard>> {
         let mut shards: Vec<Shard> = Vec::new();
+        let mut token = None;
         for _ in 0..PAGES_MAX {
-            let after = shards.last().map(|shard| shard.id.clone());
-            let page = self.shard_page(stream, after.as_ref(), limits::PAGE_ENTRIES_MAX, deadline).await?;
-            let progress = !page.entries.is_empty();
-            shards.extend(page.entries);
-            if !page.more || !progress {
+            let begin = match token {
+                Some(token) => Begin::Token(token),
+                None => Begin::After(None),
+            };
+            let (page, next) = self.answer(stream, &begin, limits::PAGE_ENTRIES_MAX, deadline).await?;
+            shards.extend(page);
+            token = next;
+            if token.is_none() {
                 translate::relate(&mut shards);
                 return Ok(shards);
             }
@@ -85,11 +100,23 @@ impl Streams {
         Ok(shards.into_iter().filter(|child| child.parents.contains(shard)).map(|child| child.id).collect())
     }
 
-    /// Which of the two does not exist.
-    pub(super) async fn missing(&self, stream: &StreamName, shard: &ShardId, deadline: Deadline) -> Error {
-        match self.describe(stream, deadline).await {
-            Ok(_) => Error::ShardNotFound(stream.clone(), shard.clone()),
-            Err(error) => error,
+    /// What does not exist: the stream, the shard, or the position in it.
+    pub(super) async fn missing(
+        &self,
+        stream: &StreamName,
+        shard: &ShardId,
+        position: Option<Position>,
+        deadline: Deadline,
+    ) -> Error {
+        let listed = match self.all_shards(stream, deadline).await {
+            Ok(shards) => shards.iter().any(|listed| listed.id == *shard),
+            Err(error) => return error,
+        };
+        match position {
+            Some(position) if listed => {
+                Error::Invalid(format!("shard `{shard}` has no position {position:?}"))
+            }
+            _ => Error::ShardNotFound(stream.clone(), shard.clone()),
         }
     }
 }

@@ -44,6 +44,19 @@ impl Peer {
         .await
     }
 
+    /// Starts kinesalite, which knows streams as they were in 2020, and counts and divides as Kinesis does.
+    pub async fn kinesalite() -> Peer {
+        let package = installed("kinesalite-3.3.3").join("node_modules/kinesalite");
+        Peer::start("kinesalite", |port, _| {
+            let mut command = watched("node");
+            command.arg("-r").arg(shim("loopback.js")).arg("cli.js").current_dir(&package);
+            command.args(["--port", &port.to_string(), "--shardLimit", "1000"]);
+            command.args(["--createStreamMs", "20", "--deleteStreamMs", "20", "--updateStreamMs", "20"]);
+            command
+        })
+        .await
+    }
+
     /// Starts kinesis-mock, which knows streams and fan-out.
     pub async fn kinesis_mock() -> Peer {
         let package = installed("kinesis-local-0.6.2").join("node_modules/kinesis-local");
