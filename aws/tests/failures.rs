@@ -265,3 +265,20 @@ async fn actions_that_were_made_are_known() {
     let made: Vec<_> = aws.actions_made().iter().map(|action| action.permission()).collect();
     assert_eq!(made, ["kinesis:DescribeStreamSummary", "kinesis:PutRecords"]);
 }
+
+#[tokio::test]
+async fn the_largest_record_is_sent_whole() {
+    let stub = Stub::start(|_, body| {
+        // Four characters of base64 for every three bytes, and the key as it is.
+        let key = "🦦".repeat(limits::PARTITION_KEY_CHARS_MAX);
+        let data = limits::RECORD_BYTES_MAX.div_ceil(3) * 4;
+        assert!(body.contains(&key) && body.len() > data && body.len() < data + 2_000, "{}", body.len());
+        put_results(1, &[], 7)
+    })
+    .await;
+    let streams = Streams::new(&connect(&stub.endpoint()).await);
+    let key = "🦦".repeat(limits::PARTITION_KEY_CHARS_MAX);
+    let largest = NewRecord::new(key, vec![0xab; limits::RECORD_BYTES_MAX]);
+    let results = streams.append(&name(), vec![largest]).await.unwrap();
+    assert!(matches!(&results[..], [Ok(stored)] if stored.sequence.as_u128() == Some(7)), "{results:?}");
+}

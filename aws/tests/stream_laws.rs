@@ -3,6 +3,7 @@
 mod peer;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_aws::Streams;
 use anabranch_model::laws::{self, Fixture};
@@ -30,12 +31,36 @@ const MOTO: Skipped = &[
     ("the_largest_append_is_stored", "the limits of a put are those of before 2025: 5 MB"),
 ];
 
-const KINESIS_MOCK: Skipped = &[];
+/// kinesis-mock forgets a stream that is made while others are written to, so laws are put to it one after the other.
+const KINESIS_MOCK: Skipped = &[
+    ("at_and_after_find_their_record", "a number that no record has is refused"),
+    ("records_go_where_their_key_belongs", "the ranges of new shards are one key off"),
+    ("numbers_of_parents_are_smaller", "every closed shard ends at the same small number"),
+    ("numbers_are_given_once", "streams that are made in the same second share their numbers"),
+    ("the_largest_append_is_stored", "the characters of a key are counted in UTF-16"),
+];
 
-const KINESALITE: Skipped = &[];
+const KINESALITE: Skipped = &[
+    ("at_and_after_find_their_record", "a number that no record has is refused"),
+    ("latest_returns_only_what_comes_later", "an iterator for a moment in an empty shard is never given"),
+    ("a_resolved_position_stays_resolved", "an iterator for a moment in an empty shard is never given"),
+    ("an_open_shard_never_ends", "an iterator for a moment in an empty shard is never given"),
+    ("retention_keeps_what_is_young", "the longest retention is that of before 2020: seven days"),
+    ("a_split_shard_ends_with_its_children", "a closed shard without records never ends"),
+    ("pages_of_shards_join_to_the_listing", "the size of a page is ignored"),
+    ("numbers_are_given_once", "streams that are made in the same second share their numbers; see below"),
+    ("bad_splits_are_refused", "a split at the last key is refused"),
+    ("the_largest_append_is_stored", "the limits of a put are those of before 2025: 1 MiB a record"),
+];
+
+/// What no server can show.
+const NOWHERE: Skipped = &[(
+    "the_largest_append_is_stored",
+    "no server knows the limits of 2025; `failures.rs` looks at what is sent",
+)];
 
 /// Following on kinesis-mock with a registered consumer.
-const FAN_OUT: Skipped = &[];
+const FAN_OUT: Skipped = &[("following_ends_with_the_shard", "a subscription does not end with its shard")];
 
 fn cases(streams: &Streams, prefix: &str) -> Vec<Case> {
     let case = |law: &'static laws::Law| {
@@ -48,19 +73,30 @@ fn cases(streams: &Streams, prefix: &str) -> Vec<Case> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_laws_hold_on_moto() {
     let moto = Peer::moto().await;
-    suite::hold(cases(&Streams::new(&moto.connect().await), "moto"), MOTO).await;
+    suite::hold(cases(&Streams::new(&moto.connect().await), "moto"), MOTO, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_laws_hold_on_kinesis_mock() {
     let mock = Peer::kinesis_mock().await;
-    suite::hold(cases(&Streams::new(&mock.connect().await), "mock"), KINESIS_MOCK).await;
+    suite::hold(cases(&Streams::new(&mock.connect().await), "mock"), KINESIS_MOCK, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_laws_hold_on_kinesalite() {
-    let kinesalite = Peer::kinesalite().await;
-    suite::hold(cases(&Streams::new(&kinesalite.connect().await), "lite"), KINESALITE).await;
+    let kinesalite = Peer::kinesalite(Duration::from_millis(20)).await;
+    suite::hold(cases(&Streams::new(&kinesalite.connect().await), "lite"), KINESALITE, 4).await;
+}
+
+/// The law that needs streams which are not made in the same second.
+const ONCE: &str = "numbers_are_given_once";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_are_given_once_where_streams_take_their_time() {
+    let kinesalite = Peer::kinesalite(Duration::from_millis(1_100)).await;
+    let mut cases = cases(&Streams::new(&kinesalite.connect().await), "slow");
+    cases.retain(|(name, _)| *name == ONCE);
+    suite::hold(cases, &[], 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -69,7 +105,7 @@ async fn the_laws_hold_with_fan_out_on_kinesis_mock() {
     let streams = Streams::new(&mock.connect().await).with_fan_out("laws").expect("a name");
     let mut cases = cases(&streams, "fan");
     cases.retain(|(name, _)| name.starts_with("follow"));
-    suite::hold(cases, FAN_OUT).await;
+    suite::hold(cases, FAN_OUT, 1).await;
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! A server belongs to one test: it starts with it on a free port, and ends with it, also when the test is killed. A suite
 //! of laws is therefore one test, which puts all laws to one server.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 pub mod stub;
 pub mod suite;
 
@@ -44,14 +46,16 @@ impl Peer {
         .await
     }
 
-    /// Starts kinesalite, which knows streams as they were in 2020, and counts and divides as Kinesis does.
-    pub async fn kinesalite() -> Peer {
+    /// Starts kinesalite, which knows streams as they were in 2020, and counts and divides as Kinesis does. Making a stream
+    /// takes as long as it is told.
+    pub async fn kinesalite(making: Duration) -> Peer {
         let package = installed("kinesalite-3.3.3").join("node_modules/kinesalite");
         Peer::start("kinesalite", |port, _| {
             let mut command = watched("node");
             command.arg("-r").arg(shim("loopback.js")).arg("cli.js").current_dir(&package);
             command.args(["--port", &port.to_string(), "--shardLimit", "1000"]);
-            command.args(["--createStreamMs", "20", "--deleteStreamMs", "20", "--updateStreamMs", "20"]);
+            command.args(["--createStreamMs", &making.as_millis().to_string()]);
+            command.args(["--deleteStreamMs", "20", "--updateStreamMs", "20"]);
             command
         })
         .await
