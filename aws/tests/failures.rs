@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_aws::{AccessKey, Aws, AwsOptions, Streams};
-use anabranch_model::{Clock, Error, NewRecord, NextMove, ShardSource, StreamName, StreamStore, Timestamp};
+use anabranch_model::{
+    Clock, Error, NewRecord, NextMove, ShardSource, StreamName, StreamStore, Timestamp, limits,
+};
 use peer::stub::{Answer, Stub};
 use peer::{WallClock, connect};
 
