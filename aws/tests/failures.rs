@@ -14,7 +14,7 @@ use peer::stub::{Answer, Stub};
 use peer::{WallClock, connect};
 
 fn name() -> StreamName {
-    StreamName::new("clicks").unwrap()
+    StreamName::new("clicks").expect("a name")
 }
 
 /// The error of a listing, which is a call that may be repeated, from a server that always answers the same.

@@ -73,7 +73,7 @@ impl Stub {
 
     /// The operations that were asked for, in order.
     pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().expect("the list").clone()
     }
 }
 
@@ -86,8 +86,8 @@ impl Drop for Stub {
 async fn serve(mut connection: TcpStream, script: Arc<Mutex<Box<Script>>>, asked: Arc<Mutex<Vec<String>>>) {
     let mut received = Vec::new();
     while let Some((operation, body)) = request(&mut connection, &mut received).await {
-        asked.lock().unwrap().push(operation.clone());
-        let answer = (script.lock().unwrap())(&operation, &body);
+        asked.lock().expect("the list").push(operation.clone());
+        let answer = (script.lock().expect("the script"))(&operation, &body);
         let bytes = match &answer {
             Answer::Full(status, lines, body) => {
                 let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
