@@ -31,7 +31,8 @@ const MOTO: Skipped = &[
     ("the_largest_append_is_stored", "the limits of a put are those of before 2025: 5 MB"),
 ];
 
-/// kinesis-mock forgets a stream that is made while others are written to, so laws are put to it one after the other.
+/// Laws are put to kinesis-mock one after the other: with several at once more of the streams never appear that it has
+/// agreed to make.
 const KINESIS_MOCK: Skipped = &[
     ("at_and_after_find_their_record", "a number that no record has is refused"),
     ("records_go_where_their_key_belongs", "the ranges of new shards are one key off"),
