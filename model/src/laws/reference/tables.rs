@@ -267,7 +267,7 @@ impl Tables {
     pub fn get(&self, name: &TableName, get: &Get) -> Result<Option<Item>> {
         let table = self.table(name)?;
         let key = get.check(&table.options)?;
-        table.items.get(&key.bytes()).map(|item| get.show(item)).transpose()
+        table.items.get(&key.bytes()).cloned().map(|item| get.show(item)).transpose()
     }
 
     /// Reads some items of this moment.
@@ -367,9 +367,9 @@ impl Table {
             Some(start) => place > start,
             None => true,
         };
-        let mut page = PageFilling::new(reading);
+        let mut page = PageFilling::new(reading, &self.options, index);
         for (_, item) in entries.filter(|(place, _)| behind(place)) {
-            if !page.look_at(item, || self.options.place_attributes(index, item))? {
+            if !page.look_at(item.clone())? {
                 return Ok(page.full());
             }
         }
