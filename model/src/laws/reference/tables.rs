@@ -194,6 +194,13 @@ impl Tables {
         }
     }
 
+    /// Forgets changes that were kept for a day, and streams that ended a day ago.
+    pub fn trim(&mut self, now: Timestamp) {
+        let day = limits::CHANGES_RETENTION.as_millis() as u64;
+        let horizon = Timestamp::from_millis(now.as_millis().saturating_sub(day));
+        self.logs.retain(|_, log| !log.trim(horizon));
+    }
+
     /// The bytes of the key of a write, and the item as it is.
     fn current(&self, name: &TableName, write: &Write) -> Result<(Vec<u8>, Option<Item>)> {
         let table = self.table(name)?;
