@@ -11,7 +11,7 @@ use std::task::{Context, Waker};
 use anabranch_engine::Engine;
 use anabranch_model::laws::reference::ReferenceTables;
 use anabranch_model::table::{TableState, TableStore};
-use anabranch_model::{Clock, Error, Result, StreamName};
+use anabranch_model::{Clock, Error, NextMove, Result, StreamName};
 use anabranch_sim::{SimClock, SimDisk};
 use proptest::prelude::*;
 use table_steps::{Step, ask, step};
@@ -71,7 +71,8 @@ impl Walk {
             assert_eq!(summary.state, TableState::Updating, "a table that is not busy says so");
             return;
         }
-        assert_eq!(answer, run(ask(&self.reference, step), || ()));
+        let expected = run(ask(&self.reference, step), || ());
+        assert_eq!(comparable(step, answer), comparable(step, expected));
     }
 
     fn ask_engine(&self, step: &Step) -> Result<String> {
@@ -135,8 +136,21 @@ impl Walk {
     }
 }
 
+/// Which part of a call is named, if several are wrong, is left open.
+fn comparable(step: &Step, answer: Result<String>) -> Result<String> {
+    let parts =
+        matches!(step, Step::Batch(_) | Step::Transact(..) | Step::BatchGet(_) | Step::TransactGet(_));
+    answer.map_err(|error| match error {
+        Error::TransactionCancelled { .. } | Error::TokenReused => error,
+        error if parts && error.next_move() == NextMove::FixCall => {
+            Error::Invalid("a part is wrong".to_string())
+        }
+        error => error,
+    })
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, max_shrink_iters: 400, ..ProptestConfig::default() })]
 
     /// A failure prints the steps; each is its own number, so that they can be left out one by one.
     #[test]
