@@ -185,7 +185,7 @@ impl Number {
         };
         let (exponent, rest) = rest.split_first().ok_or_else(damaged)?;
         let length = rest.iter().position(|byte| byte ^ flip == END).ok_or_else(damaged)?;
-        let pair = |byte: &u8| u128::from((byte ^ flip) - 1);
+        let pair = |byte: &u8| (byte ^ flip) - 1;
         let (Some(first), Some((last, before))) = (rest.first(), rest[..length].split_last()) else {
             return Err(damaged());
         };
@@ -195,10 +195,10 @@ impl Number {
         if !well_formed || pair(first) < 10 || pair(last) == 0 {
             return Err(damaged());
         }
-        let coefficient = before.iter().fold(0, |sum, byte| sum * 100 + pair(byte));
+        let coefficient = before.iter().fold(0u128, |sum, byte| sum * 100 + u128::from(pair(byte)));
         let (coefficient, digits) = match pair(last) {
-            last if last % 10 == 0 => (coefficient * 10 + last / 10, 2 * length - 1),
-            last => (coefficient * 100 + last, 2 * length),
+            last if last % 10 == 0 => (coefficient * 10 + u128::from(last / 10), 2 * length - 1),
+            last => (coefficient * 100 + u128::from(last), 2 * length),
         };
         // Every exponent that a byte can say is in the range of numbers.
         let exponent = i16::from(exponent ^ flip) + NUMBER_EXPONENT_MIN as i16;
