@@ -54,6 +54,8 @@ fn the_monitor_answers() {
         "anabranch_http_requests_total{operation=\"append\",status=\"200\"} 1",
         "anabranch_http_request_duration_seconds_bucket{operation=\"append\",le=\"+Inf\"} 1",
         "anabranch_engine_streams 1",
+        "anabranch_engine_buckets 0",
+        "anabranch_blob_files_doomed 0",
         "anabranch_engine_stopped 0",
         "# TYPE anabranch_journal_live_bytes gauge",
     ] {

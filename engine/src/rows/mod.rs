@@ -31,7 +31,7 @@ mod tests;
 pub mod write;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anabranch_model::{Error, Result};
 use bytes::Bytes;
@@ -83,6 +83,8 @@ pub struct Rows {
     state: Arc<State>,
     visible: RwLock<Visible>,
     pending: Stripes,
+    /// Bytes that wait for a checkpoint. It is a hint, so that nobody needs the lock to look.
+    bytes: AtomicUsize,
     /// Bytes in memory beyond which writers wait for a checkpoint.
     bytes_max: usize,
     /// Told when a checkpoint has made room, or could not.
@@ -105,6 +107,7 @@ impl Rows {
             state,
             visible,
             pending: Stripes::default(),
+            bytes: AtomicUsize::new(0),
             bytes_max,
             room: Notify::new(),
             failure: Mutex::default(),
@@ -145,12 +148,16 @@ impl Rows {
         for Change { key, value, fresh } in changes {
             visible.active.set(key.at(position), value, fresh);
         }
+        self.note_bytes(&visible);
+    }
+
+    fn note_bytes(&self, visible: &Visible) {
+        self.bytes.store(visible.active.bytes() + visible.frozen.bytes(), Ordering::Relaxed);
     }
 
     /// Bytes that wait for a checkpoint, in memory.
     pub fn bytes(&self) -> usize {
-        let visible = self.visible.read();
-        visible.active.bytes() + visible.frozen.bytes()
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Whether a checkpoint should come at once.
@@ -173,6 +180,7 @@ impl Rows {
         let mut visible = self.visible.write();
         let active = std::mem::take(&mut visible.active);
         visible.frozen.lay_above(active);
+        self.note_bytes(&visible);
         visible.frozen.clone()
     }
 
@@ -184,6 +192,7 @@ impl Rows {
                 let mut visible = self.visible.write();
                 visible.stored = view;
                 visible.frozen = Overlay::default();
+                self.note_bytes(&visible);
                 drop(visible);
                 *self.failure.lock() = None;
             }
