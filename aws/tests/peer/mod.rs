@@ -71,15 +71,12 @@ impl Peer {
             command.env("KINESIS_MOCK_PLAIN_PORT", port.to_string());
             command.env("KINESIS_MOCK_TLS_PORT", free_port().to_string());
             command.env("LOG_LEVEL", "ERROR").env("SHARD_LIMIT", "1000");
-            for step in ["CREATE", "DELETE", "REGISTER", "DEREGISTER", "SPLIT", "MERGE"] {
-                let what = match step {
-                    "CREATE" | "DELETE" => format!("{step}_STREAM_DURATION"),
-                    "REGISTER" | "DEREGISTER" => format!("{step}_STREAM_CONSUMER_DURATION"),
-                    "SPLIT" => "SPLIT_SHARD_DURATION".to_string(),
-                    _ => "MERGE_SHARDS_DURATION".to_string(),
-                };
-                command.env(what, "20ms");
+            for step in ["CREATE_STREAM", "REGISTER_STREAM_CONSUMER", "SPLIT_SHARD", "MERGE_SHARDS"] {
+                command.env(format!("{step}_DURATION"), "20ms");
             }
+            // A removal that it has refused, because there is no such stream, it carries out all the same when this time
+            // is over: a stream that is made meanwhile would vanish.
+            command.env("DELETE_STREAM_DURATION", "0ms");
             command
         })
         .await
