@@ -6,6 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use md5::{Digest, Md5};
+
 use crate::error::{Error, Result};
 
 /// A place in the hash-key space `0..2^128`.
@@ -30,7 +32,7 @@ impl HashKey {
 
     /// The key of a partition key: its MD5 digest read as a big-endian number, as Kinesis does it.
     pub fn of(partition_key: &[u8]) -> HashKey {
-        HashKey(u128::from_be_bytes(fast_md5::digest(partition_key)))
+        HashKey(u128::from_be_bytes(Md5::digest(partition_key).into()))
     }
 }
 

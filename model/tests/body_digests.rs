@@ -7,7 +7,6 @@ use anabranch_model::blob::{
     DigestOfParts, ETag,
 };
 use anabranch_model::{Error, Result, limits};
-use md5::Digest as _;
 use proptest::prelude::*;
 
 fn all() -> BodyOptions {
@@ -98,15 +97,6 @@ fn checksums_of_parts_are_taken_of_values() {
 }
 
 proptest! {
-    /// Two implementations that share no line agree, whatever the lengths of the pieces are.
-    #[test]
-    fn md5_is_what_others_make_of_it(parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..6)) {
-        let pieces: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        let seen = digest(BodyOptions::default(), &pieces).expect("nothing was declared");
-        let expected: [u8; 16] = md5::Md5::digest(parts.concat()).into();
-        prop_assert_eq!(seen.md5, expected);
-    }
-
     /// Combining the checksums of parts gives that of the whole, wherever the cuts are.
     #[test]
     fn cyclic_checksums_combine(parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..6)) {

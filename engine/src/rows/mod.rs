@@ -141,14 +141,16 @@ impl Rows {
         self.snapshot()?.get(key)
     }
 
-    /// Makes the changes of a durable frame visible.
-    pub fn apply(&self, position: u64, changes: Vec<Change>) {
+    /// Makes the changes of a durable frame visible. Returns true if they are the ones that make a checkpoint due.
+    pub fn apply(&self, position: u64, changes: Vec<Change>) -> bool {
         self.used.store(true, Ordering::Relaxed);
         let mut visible = self.visible.write();
         for Change { key, value, fresh } in changes {
             visible.active.set(key.at(position), value, fresh);
         }
+        let before = self.bytes();
         self.note_bytes(&visible);
+        before < self.bytes_max / 2 && self.is_checkpoint_due()
     }
 
     fn note_bytes(&self, visible: &Visible) {

@@ -2,7 +2,7 @@
 //! or asked for. Every implementation uses it, so that all refuse the same bodies.
 
 use crc_fast::{CrcAlgorithm, checksum_combine};
-use fast_md5::Md5;
+use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
@@ -123,7 +123,7 @@ impl BodyDigester {
         if let Some(declared) = self.options.size.filter(|declared| self.size != *declared) {
             return Err(Error::BodySizeMismatch { declared, received: self.size });
         }
-        let md5 = self.md5.finalize();
+        let md5: [u8; 16] = self.md5.finalize().into();
         if self.options.md5.is_some_and(|expected| expected != md5) {
             return Err(Error::ChecksumMismatch("md5"));
         }

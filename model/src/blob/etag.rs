@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use fast_md5::Md5;
+use md5::{Digest, Md5};
 
 use crate::error::{Error, Result};
 use crate::limits::ETAG_CHARS_MAX;
@@ -41,7 +41,7 @@ impl ETag {
             md5.update(part);
             parts += 1;
         }
-        ETag(format!("{}-{parts}", hexadecimal(md5.finalize())).into())
+        ETag(format!("{}-{parts}", hexadecimal(md5.finalize().into())).into())
     }
 
     /// The MD5 in the tag of a body that was put at once; none for any other.
