@@ -2,8 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use crate::core::Core;
-use crate::journal::sequencer::Done;
 use crate::journal::committer::Group;
+use crate::journal::sequencer::Done;
 use crate::journal::{Committer, Draft, Kind, Label, Urgency};
 use crate::opening;
 use crate::status::Status;

@@ -213,7 +213,8 @@ impl<'a> Frame<'a> {
     /// The changes in the order in which the frame makes them.
     fn take_changes(&mut self) -> impl Iterator<Item = Change> {
         let exact = std::mem::take(&mut self.changes).into_iter();
-        let exact = exact.map(|(key, Changed { value, fresh })| Change { key: Key::Exact(key), value, fresh });
+        let exact =
+            exact.map(|(key, Changed { value, fresh })| Change { key: Key::Exact(key), value, fresh });
         exact.chain(std::mem::take(&mut self.placed))
     }
 
