@@ -248,6 +248,10 @@ impl Inner {
         while !self.journal_ends.load(Ordering::Acquire) || sequencer.waiting() > 0 {
             let start = clock.elapsed();
             let Some(group) = self.committer.write() else {
+                // Nothing will be written any more.
+                if sequencer.stopped().is_some() {
+                    return;
+                }
                 sequencer.wait_arrival(IDLE_WAIT);
                 continue;
             };
