@@ -16,6 +16,7 @@ use aws_sdk_sqs::types::BatchResultErrorEntry;
 
 use super::Queues;
 use super::address::Address;
+use super::refusal::Refusal;
 use crate::call::Deadline;
 use crate::failure::{Failure, Kind};
 
@@ -55,7 +56,7 @@ impl Queues {
         mut pending: Vec<Entry<R>>,
         mut results: Results<T>,
         ask: impl Fn(Vec<R>) -> F,
-        refusal: impl Fn(usize, &BatchResultErrorEntry) -> (Error, bool),
+        refusal: impl Fn(usize, &Refusal) -> (Error, bool),
     ) -> Result<Vec<Result<T>>>
     where
         R: Clone,
@@ -80,7 +81,7 @@ impl Queues {
                     continue;
                 }
                 Err(failure) if failure.kind == Kind::Invalid => {
-                    let failed = as_entry(&failure);
+                    let failed = Refusal::of_call(&failure);
                     for entry in pending {
                         let (error, _) = refusal(entry.place, &failed);
                         results[entry.place] = Some(Err(error));
@@ -125,7 +126,7 @@ fn settle<R, T>(
     results: &mut Results<T>,
     pending: Vec<Entry<R>>,
     mut verdicts: Verdicts<T>,
-    refusal: impl Fn(usize, &BatchResultErrorEntry) -> (Error, bool),
+    refusal: impl Fn(usize, &Refusal) -> (Error, bool),
 ) -> Vec<Entry<R>> {
     let mut again = Vec::new();
     for entry in pending {
@@ -134,7 +135,7 @@ fn settle<R, T>(
         if let Some(index) = done {
             results[entry.place] = Some(Ok(verdicts.done.swap_remove(index).1));
         } else if let Some(failed) = verdicts.failed.iter().find(|failed| failed.id == name) {
-            let (error, passes) = refusal(entry.place, failed);
+            let (error, passes) = refusal(entry.place, &Refusal::of_entry(failed));
             results[entry.place] = Some(Err(error));
             if passes {
                 again.push(entry);
@@ -149,17 +150,6 @@ fn is_overtaken<R, T>(entry: &Entry<R>, groups: &[(usize, Option<String>)], resu
     let done = |place: usize| matches!(results[place], Some(Ok(_)));
     let behind = groups.iter().filter(|(place, group)| *place > entry.place && *group == entry.group);
     entry.group.is_some() && behind.into_iter().any(|(place, _)| done(*place))
-}
-
-/// The refusal of a call that had one entry only, as that of the entry.
-fn as_entry(failure: &Failure) -> BatchResultErrorEntry {
-    let entry = BatchResultErrorEntry::builder()
-        .id(String::new())
-        .sender_fault(true)
-        .code(failure.code.clone().unwrap_or_default())
-        .message(failure.message.clone())
-        .build();
-    entry.unwrap_or_else(|error| unreachable!("an entry with all that it needs: {error}"))
 }
 
 fn no_result() -> Error {

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use anabranch_model::queue::{check_batch, check_visibility};
 use anabranch_model::{Error, MessageId, QueueName, Receipt, Result};
-use aws_sdk_sqs::types::{
-    BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry,
-};
+use aws_sdk_sqs::types::{ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry};
 
 use super::batch::{Entry, Results, Target, Verdicts};
-use super::{Queues, action, refusal, seconds, strange};
+use super::refusal::Refusal;
+use super::{Queues, action, seconds, strange};
 use crate::failure::Failure;
 
 /// The receipt of a message that SQS gave with this handle.
@@ -53,7 +52,7 @@ impl Queues {
                 Ok(Verdicts { done: done.collect(), failed: answer.failed })
             }
         };
-        let refusal = |place: usize, failed: &BatchResultErrorEntry| refused(queue, &receipts[place], failed);
+        let refusal = |place: usize, refusal: &Refusal| refused(queue, &receipts[place], refusal);
         self.in_batches(Target { queue, address: &address, deadline }, entries, results, ask, refusal).await
     }
 
@@ -88,7 +87,7 @@ impl Queues {
                 Ok(Verdicts { done: done.collect(), failed: answer.failed })
             }
         };
-        let refusal = |place: usize, failed: &BatchResultErrorEntry| refused(queue, &receipts[place], failed);
+        let refusal = |place: usize, refusal: &Refusal| refused(queue, &receipts[place], refusal);
         self.in_batches(Target { queue, address: &address, deadline }, entries, results, ask, refusal).await
     }
 }
@@ -116,11 +115,11 @@ fn sorted<R>(
 }
 
 /// The error of a receipt that SQS did not take, and whether it may be tried again.
-fn refused(queue: &QueueName, receipt: &Receipt, failed: &BatchResultErrorEntry) -> (Error, bool) {
-    let words = failed.message.as_deref().unwrap_or_default();
-    let error = read(receipt)
-        .and_then(|(message, _)| refusal::of_receipt(&failed.code, words, queue, receipt, &message));
-    error.map_or_else(|| refusal::of_entry(failed), |error| (error, false))
+fn refused(queue: &QueueName, receipt: &Receipt, refusal: &Refusal) -> (Error, bool) {
+    match read(receipt) {
+        Some((message, _)) => refusal.of_receipt(queue, receipt, &message),
+        None => refusal.of_message(),
+    }
 }
 
 #[cfg(test)]

@@ -76,42 +76,68 @@ fn of_key(code: &str, message: &str) -> Option<Error> {
     }
 }
 
-/// The error of one entry, and whether the entry may be sent again.
-pub(super) fn of_entry(failed: &BatchResultErrorEntry) -> (Error, bool) {
-    let (code, message) = (bare(&failed.code), failed.message.as_deref().unwrap_or_default());
-    if let Some(error) = of_key(code, message) {
-        let passes = matches!(error, Error::SlowDown { .. });
-        return (error, passes);
-    }
-    match code {
-        "RequestThrottled" | "ThrottlingException" | "Throttling" => {
-            let what = format!("SQS throttles the message ({code}: {message})");
-            (Error::SlowDown { what, retry_after: RETRY_AFTER }, true)
-        }
-        _ if failed.sender_fault => {
-            (Error::Invalid(format!("SQS refuses the message ({code}: {message})")), false)
-        }
-        _ => (Error::Unavailable(format!("SQS did not take the message ({code}: {message})")), true),
-    }
+/// What SQS says about one entry that it did not do.
+pub(super) struct Refusal {
+    code: String,
+    words: String,
+    sender_fault: bool,
 }
 
-/// What is wrong with a receipt, by the code and the words of SQS; none if it is something else. One code stands for
-/// several things, so the words decide.
-pub(super) fn of_receipt(
-    code: &str,
-    words: &str,
-    queue: &QueueName,
-    receipt: &Receipt,
-    message: &MessageId,
-) -> Option<Error> {
-    let invalid = || Error::ReceiptInvalid(queue.clone(), receipt.clone());
-    match bare(code) {
-        "ReceiptHandleIsInvalid" => Some(invalid()),
-        "MessageNotInflight" => Some(Error::NotInFlight(message.clone())),
-        _ if words.contains("has expired") => Some(Error::ReceiptExpired(message.clone())),
-        _ if words.contains("not available for visibility") => Some(Error::NotInFlight(message.clone())),
-        _ if words.contains("ReceiptHandle") => Some(invalid()),
-        _ => None,
+impl Refusal {
+    pub(super) fn of_entry(failed: &BatchResultErrorEntry) -> Self {
+        Refusal {
+            code: bare(&failed.code).to_string(),
+            words: failed.message.clone().unwrap_or_default(),
+            sender_fault: failed.sender_fault,
+        }
+    }
+
+    /// The refusal of a call that had one entry only.
+    pub(super) fn of_call(failure: &Failure) -> Self {
+        Refusal {
+            code: failure.code.as_deref().map(bare).unwrap_or_default().to_string(),
+            words: failure.message.clone(),
+            sender_fault: true,
+        }
+    }
+
+    /// The error of a message, and whether it may be sent again.
+    pub(super) fn of_message(&self) -> (Error, bool) {
+        let Refusal { code, words, .. } = self;
+        if let Some(error) = of_key(code, words) {
+            let passes = matches!(error, Error::SlowDown { .. });
+            return (error, passes);
+        }
+        match code.as_str() {
+            "RequestThrottled" | "ThrottlingException" | "Throttling" => {
+                let what = format!("SQS throttles the message ({code}: {words})");
+                (Error::SlowDown { what, retry_after: RETRY_AFTER }, true)
+            }
+            _ if self.sender_fault => {
+                (Error::Invalid(format!("SQS refuses the message ({code}: {words})")), false)
+            }
+            _ => (Error::Unavailable(format!("SQS did not take the message ({code}: {words})")), true),
+        }
+    }
+
+    /// The error of what was asked with a receipt, and whether it may be asked again. One code stands for several things,
+    /// so the words decide.
+    pub(super) fn of_receipt(
+        &self,
+        queue: &QueueName,
+        receipt: &Receipt,
+        message: &MessageId,
+    ) -> (Error, bool) {
+        let invalid = || Error::ReceiptInvalid(queue.clone(), receipt.clone());
+        let error = match self.code.as_str() {
+            "ReceiptHandleIsInvalid" => invalid(),
+            "MessageNotInflight" => Error::NotInFlight(message.clone()),
+            _ if self.words.contains("has expired") => Error::ReceiptExpired(message.clone()),
+            _ if self.words.contains("not available for visibility") => Error::NotInFlight(message.clone()),
+            _ if self.words.contains("ReceiptHandle") => invalid(),
+            _ => return self.of_message(),
+        };
+        (error, false)
     }
 }
 
@@ -136,7 +162,7 @@ mod tests {
             ("InvalidMessageContents", true, NextMove::FixCall, false),
             ("AWS.SimpleQueueService.SomethingNew", true, NextMove::FixCall, false),
         ] {
-            let (error, passes) = of_entry(&entry(code, sender_fault));
+            let (error, passes) = Refusal::of_entry(&entry(code, sender_fault)).of_message();
             assert_eq!((error.next_move(), passes), (next, again), "{code}: {error:?}");
         }
     }
@@ -145,7 +171,10 @@ mod tests {
     fn receipts_are_wrong_for_several_reasons() {
         let (queue, receipt) = (QueueName::new("q").unwrap(), Receipt::new("r").unwrap());
         let id = MessageId::new("m").unwrap();
-        let sorted = |code: &str, words: &str| of_receipt(code, words, &queue, &receipt, &id);
+        let sorted = |code: &str, words: &str| {
+            let refusal = Refusal { code: bare(code).into(), words: words.into(), sender_fault: true };
+            refusal.of_receipt(&queue, &receipt, &id)
+        };
         let value = "InvalidParameterValue";
         let expired =
             "Value x for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.";
@@ -153,14 +182,15 @@ mod tests {
                     available for visibility timeout change.";
         let long = "Value 43200 for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the \
                     message is beyond the limit [43200 seconds].";
-        assert_eq!(sorted(value, expired), Some(Error::ReceiptExpired(id.clone())));
-        assert_eq!(sorted(value, gone), Some(Error::NotInFlight(id.clone())));
-        assert_eq!(sorted(value, long), None);
-        let invalid = Some(Error::ReceiptInvalid(queue.clone(), receipt.clone()));
+        assert_eq!(sorted(value, expired), (Error::ReceiptExpired(id.clone()), false));
+        assert_eq!(sorted(value, gone), (Error::NotInFlight(id.clone()), false));
+        assert!(
+            matches!(sorted(value, long), (Error::Invalid(words), false) if words.contains("beyond the limit"))
+        );
+        let invalid = (Error::ReceiptInvalid(queue.clone(), receipt.clone()), false);
         assert_eq!(sorted("ReceiptHandleIsInvalid", ""), invalid);
         assert_eq!(sorted(value, "Value x for parameter ReceiptHandle is invalid."), invalid);
         let not_in_flight = sorted("AWS.SimpleQueueService.MessageNotInflight", "");
-        assert_eq!(not_in_flight, Some(Error::NotInFlight(id.clone())));
-        assert_eq!(sorted("InternalError", ""), None);
+        assert_eq!(not_in_flight, (Error::NotInFlight(id.clone()), false));
     }
 }

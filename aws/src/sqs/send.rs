@@ -10,7 +10,7 @@ use anabranch_model::{
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 
 use super::batch::{Entry, Target, Verdicts};
-use super::{Queues, action, attributes, body, refusal, seconds, strange};
+use super::{Queues, action, attributes, body, seconds, strange};
 use crate::failure::Failure;
 
 impl Queues {
@@ -55,7 +55,7 @@ impl Queues {
         };
         let target = Target { queue, address: &address, deadline };
         let results =
-            self.in_batches(target, entries, results, ask, |_, failed| refusal::of_entry(failed)).await?;
+            self.in_batches(target, entries, results, ask, |_, refusal| refusal.of_message()).await?;
         Ok(results
             .into_iter()
             .map(|result| result.and_then(|(id, number)| sent(&id, number.as_deref())))
