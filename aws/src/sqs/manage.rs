@@ -27,8 +27,7 @@ impl Queues {
         self.addresses.remember(queue, url);
         let made = self.until_made(queue, deadline).await?;
         if let RedriveAllow::Queues(_) = options.redrive_allow {
-            let own = Arn::of(&made)?;
-            self.set(queue, options::of_existing(&options, dead_letters.as_ref(), &own), deadline).await?;
+            self.adapt(queue, &options, &made, dead_letters.as_ref(), deadline).await?;
         }
         Ok(())
     }
@@ -91,12 +90,22 @@ impl Queues {
     pub(super) async fn change(&self, queue: &QueueName, options: QueueOptions) -> Result<()> {
         options.check(queue)?;
         let deadline = self.soon();
-        let own = Arn::of(&self.describe(queue, deadline).await?)?;
+        let current = self.describe(queue, deadline).await?;
         let dead_letters = self.dead_letters(queue, &options, deadline).await?;
-        self.set(queue, options::of_existing(&options, dead_letters.as_ref(), &own), deadline).await
+        self.adapt(queue, &options, &current, dead_letters.as_ref(), deadline).await
     }
 
-    async fn set(&self, queue: &QueueName, attributes: Attributes, deadline: Deadline) -> Result<()> {
+    /// Lets a queue that is described by `current` behave like this.
+    async fn adapt(
+        &self,
+        queue: &QueueName,
+        options: &QueueOptions,
+        current: &Attributes,
+        dead_letters: Option<&Arn>,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let (own, before) = (Arn::of(current)?, options::read(queue, current)?);
+        let attributes = options::of_existing(options, &before, dead_letters, &own);
         let address = self.address(queue, deadline).await?;
         let request = || {
             let attributes = Some(attributes.clone());

@@ -59,13 +59,23 @@ pub(super) fn of_new(options: &QueueOptions, dead_letters: Option<&Arn>) -> Attr
     attributes
 }
 
-/// The attributes of a queue that exists and is called `own`. What an option does not say is removed.
-pub(super) fn of_existing(options: &QueueOptions, dead_letters: Option<&Arn>, own: &Arn) -> Attributes {
+/// The attributes of a queue that exists, is called `own`, and behaves as in `before`. What an option does not say is
+/// removed.
+pub(super) fn of_existing(
+    options: &QueueOptions,
+    before: &QueueOptions,
+    dead_letters: Option<&Arn>,
+    own: &Arn,
+) -> Attributes {
     let mut attributes = common(options);
     let policy = options.redrive.as_ref().zip(dead_letters);
-    let policy = policy.map_or_else(String::new, |(policy, arn)| redrive(policy, arn));
-    attributes.insert(Name::RedrivePolicy, policy);
-    attributes.insert(Name::RedriveAllowPolicy, allow(&options.redrive_allow, Some(own)));
+    let policy = policy.map(|(policy, arn)| redrive(policy, arn));
+    if policy.is_some() || before.redrive.is_some() {
+        attributes.insert(Name::RedrivePolicy, policy.unwrap_or_default());
+    }
+    if options.redrive_allow != before.redrive_allow {
+        attributes.insert(Name::RedriveAllowPolicy, allow(&options.redrive_allow, Some(own)));
+    }
     attributes
 }
 
@@ -208,10 +218,16 @@ mod tests {
     #[test]
     fn options_come_back() {
         let own = arn("q.fifo");
-        for options in [unusual(), QueueOptions::fifo()] {
-            let attributes = of_existing(&options, Some(&arn("dead.fifo")), &own);
-            assert_eq!(read(&name("q.fifo"), &attributes).unwrap(), options);
+        for [before, after] in [[QueueOptions::fifo(), unusual()], [unusual(), QueueOptions::fifo()]] {
+            let attributes = of_existing(&after, &before, Some(&arn("dead.fifo")), &own);
+            assert_eq!(read(&name("q.fifo"), &attributes).unwrap(), after);
         }
+        // What is to be removed is said, and what was never set is not.
+        let removed = of_existing(&QueueOptions::fifo(), &unusual(), None, &own);
+        assert_eq!(removed[&Name::RedrivePolicy], "");
+        assert!(removed[&Name::RedriveAllowPolicy].contains("allowAll"));
+        let same = of_existing(&QueueOptions::fifo(), &QueueOptions::fifo(), None, &own);
+        assert!(!same.contains_key(&Name::RedrivePolicy) && !same.contains_key(&Name::RedriveAllowPolicy));
         let denying = QueueOptions { redrive_allow: RedriveAllow::None, ..QueueOptions::default() };
         assert_eq!(read(&name("q"), &of_new(&denying, None)).unwrap(), denying);
         assert_eq!(read(&name("q"), &Attributes::new()).unwrap(), QueueOptions::default());
@@ -221,7 +237,8 @@ mod tests {
     fn a_list_of_sources_lets_nobody_in_until_it_is_known() {
         let options = read(&name("q.fifo"), &of_new(&unusual(), Some(&arn("dead.fifo")))).unwrap();
         assert_eq!(options, QueueOptions { redrive_allow: RedriveAllow::None, ..unusual() });
-        let attributes = of_existing(&unusual(), Some(&arn("dead.fifo")), &arn("q.fifo"));
+        let attributes =
+            of_existing(&unusual(), &QueueOptions::fifo(), Some(&arn("dead.fifo")), &arn("q.fifo"));
         assert!(
             attributes[&Name::RedriveAllowPolicy].contains("arn:aws-cn:sqs:cn-north-1:123456789012:b.fifo")
         );
@@ -229,15 +246,16 @@ mod tests {
 
     #[test]
     fn standard_queues_have_no_word_of_order() {
-        for attributes in
-            [of_new(&QueueOptions::default(), None), of_existing(&QueueOptions::default(), None, &arn("q"))]
-        {
+        for attributes in [
+            of_new(&QueueOptions::default(), None),
+            of_existing(&QueueOptions::default(), &QueueOptions::default(), None, &arn("q")),
+        ] {
             assert!(!attributes.contains_key(&Name::FifoQueue));
             assert!(!attributes.contains_key(&Name::ContentBasedDeduplication));
             assert!(!attributes.contains_key(&Name::DeduplicationScope));
         }
         // What exists already stays as it was made, and SQS refuses to be told so.
-        assert!(!of_existing(&unusual(), None, &arn("q.fifo")).contains_key(&Name::FifoQueue));
+        assert!(!of_existing(&unusual(), &unusual(), None, &arn("q.fifo")).contains_key(&Name::FifoQueue));
     }
 
     #[test]

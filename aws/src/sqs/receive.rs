@@ -4,13 +4,19 @@
 //! comes back when its visibility is over.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use anabranch_model::queue::ReceiveOptions;
 use anabranch_model::{Error, Message, QueueName, QueueOptions, Result, Timestamp, limits};
 use aws_sdk_sqs::types::{self, MessageSystemAttributeName as Name};
 use futures_util::future::{Either, select};
 
+use super::address::Address;
 use super::{PATIENCE, Queues, action, attributes, body, options, receipts, seconds, send, strange};
+use crate::call::Deadline;
+
+/// A wait that ends earlier than this before its time has another reason than its end.
+const EARLY: Duration = Duration::from_secs(1);
 
 impl Queues {
     pub(super) async fn take(&self, queue: &QueueName, options: ReceiveOptions) -> Result<Vec<Message>> {
@@ -38,7 +44,23 @@ impl Queues {
             Either::Right(_) => return Err(Error::QueueNotFound(queue.clone())),
         };
         let answer = answer.map_err(|failure| self.refused(queue, Some(&address), failure))?;
-        answer.messages.unwrap_or_default().into_iter().map(message).collect()
+        let messages = answer.messages.unwrap_or_default();
+        let early = wait_ends.is_some_and(|ends| self.caller.left(ends) > EARLY);
+        if messages.is_empty() && early {
+            self.is_there(queue, &address, deadline).await?;
+        }
+        messages.into_iter().map(message).collect()
+    }
+
+    /// Whether there still is the queue that this was the address of. Whoever waits in a queue that is deleted may be sent
+    /// away empty-handed before the time.
+    async fn is_there(&self, queue: &QueueName, address: &Address, deadline: Deadline) -> Result<()> {
+        self.look_up(queue, deadline).await?;
+        match address.is_gone() {
+            // Another one has its name.
+            true => Err(Error::QueueNotFound(queue.clone())),
+            false => Ok(()),
+        }
     }
 }
 

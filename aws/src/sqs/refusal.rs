@@ -53,6 +53,8 @@ impl Queues {
                 retry_after: PURGE_DURATION,
             },
             "QueueNameExists" | "QueueAlreadyExists" => Error::QueueExists(queue.clone()),
+            // What servers answer that know only a part of SQS.
+            "InvalidAction" => Failure { kind: Kind::Unsupported, ..failure }.into(),
             code => of_key(code, &failure.message).unwrap_or_else(|| failure.into()),
         }
     }

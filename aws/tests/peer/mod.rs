@@ -85,6 +85,18 @@ impl Peer {
         .await
     }
 
+    /// Starts fauxqs, which knows queues, and what order and duplicates are.
+    pub async fn fauxqs() -> Peer {
+        let package = installed("fauxqs-1.9.2").join("node_modules/fauxqs");
+        Peer::start("fauxqs", |port, _| {
+            let mut command = watched("node");
+            command.arg("-r").arg(shim("loopback.js")).arg("dist/server.js").current_dir(&package);
+            command.env("FAUXQS_PORT", port.to_string()).env("FAUXQS_LOGGER", "false");
+            command
+        })
+        .await
+    }
+
     async fn start(name: &'static str, command: impl Fn(u16, &Path) -> Command) -> Peer {
         let folder = tempfile::tempdir().expect("a folder for the server");
         let port = free_port();
