@@ -34,6 +34,8 @@ const MOTO: Skipped = &[
 
 const FAUXQS: Skipped = &[];
 
+const MINISTACK: Skipped = &[];
+
 const NO_MOVES: &str = "moves are not known";
 const NO_AGE: &str = "SQS does not say how old the oldest message is";
 
@@ -58,4 +60,11 @@ async fn the_laws_hold_on_fauxqs() {
     let fauxqs = Peer::fauxqs().await;
     let queues = Queues::new(&fauxqs.connect().await).purging_at_once();
     suite::hold(cases(&queues, "faux"), FAUXQS, 4).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_laws_hold_on_ministack() {
+    let ministack = Peer::ministack().await;
+    let queues = Queues::new(&ministack.connect().await).purging_at_once();
+    suite::hold(cases(&queues, "mini"), MINISTACK, 4).await;
 }

@@ -97,6 +97,19 @@ impl Peer {
         .await
     }
 
+    /// Starts ministack, which knows most services.
+    pub async fn ministack() -> Peer {
+        let packages = installed("ministack-1.5.33");
+        Peer::start("ministack", |port, _| {
+            let mut command = watched("python3");
+            command.args(["-m", "ministack"]);
+            command.env("PYTHONPATH", &packages).env("PYTHONUNBUFFERED", "1");
+            command.env("BIND_HOST", "127.0.0.1").env("GATEWAY_PORT", port.to_string());
+            command
+        })
+        .await
+    }
+
     async fn start(name: &'static str, command: impl Fn(u16, &Path) -> Command) -> Peer {
         let folder = tempfile::tempdir().expect("a folder for the server");
         let port = free_port();
