@@ -236,6 +236,20 @@ async fn receipts_are_sorted_one_by_one_and_tried_again() {
 }
 
 #[tokio::test]
+async fn a_receipt_that_has_expired_names_its_message() {
+    let words = "Value h for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.";
+    let failed = json!({ "Id": "0", "Code": "InvalidParameterValue", "SenderFault": true, "Message": words });
+    // In a batch it is the result of the entry, and some servers refuse the call.
+    let entry = Answer::ok(&json!({ "Successful": [], "Failed": [failed] }).to_string());
+    for answer in [entry, Answer::failure(400, "InvalidParameterValue", words)] {
+        let (queues, stub) = queues(move |_, _| answer.clone()).await;
+        let results = queues.delete(&name("q.fifo"), vec![Receipt::new("m0/h").unwrap()]).await.unwrap();
+        assert!(matches!(&results[0], Err(Error::ReceiptExpired(id)) if id.as_str() == "m0"), "{results:?}");
+        assert_eq!(asked(&stub).len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn hiding_says_what_is_wrong_with_each_message() {
     let (queues, stub) = queues(|_, body| {
         assert_eq!(body["Entries"][0]["VisibilityTimeout"], 2);
@@ -280,6 +294,65 @@ async fn a_purge_in_doubt_that_runs_is_the_one_that_was_asked_for() {
     .await;
     queues.purge(&name("q")).await.unwrap();
     assert_eq!(asked(&stub), ["purgequeue", "purgequeue"]);
+}
+
+#[tokio::test]
+async fn a_receive_asks_for_all_and_reads_all() {
+    let mut receives = 0;
+    let (queues, stub) = queues(move |_, body| {
+        receives += 1;
+        assert_eq!(body["ReceiveRequestAttemptId"], "attempt");
+        assert_eq!(body["MaxNumberOfMessages"], 10);
+        // A second attempt waits for what is left only.
+        assert!(body["WaitTimeSeconds"].as_u64().is_some_and(|wait| (1..=20).contains(&wait)), "{body}");
+        assert_eq!(body["VisibilityTimeout"], 8);
+        assert_eq!(body["MessageSystemAttributeNames"], json!(["All"]));
+        assert_eq!(body["MessageAttributeNames"], json!(["All"]));
+        if receives == 1 {
+            return Answer::Cut;
+        }
+        Answer::ok(
+            &json!({ "Messages": [{
+                "MessageId": "m", "ReceiptHandle": "a/b", "Body": "anabranch:base64:AP8=",
+                "MessageAttributes": { "n": { "DataType": "Number", "StringValue": "42" } },
+                "Attributes": {
+                    "ApproximateReceiveCount": "3", "SentTimestamp": "1700000000123",
+                    "ApproximateFirstReceiveTimestamp": "1700000000456", "SequenceNumber": "00018849496460467696128",
+                    "MessageGroupId": "g", "MessageDeduplicationId": "d",
+                    "DeadLetterQueueSourceArn": "arn:aws:sqs:us-east-1:123456789012:source.fifo",
+                },
+            }] })
+            .to_string(),
+        )
+    })
+    .await;
+    let options = ReceiveOptions {
+        wait: Some(limits::RECEIVE_WAIT_MAX),
+        visibility: Some(Duration::from_millis(7_500)),
+        attempt: Some("attempt".to_string()),
+        ..ReceiveOptions::all()
+    };
+    let message = queues.receive(&name("q.fifo"), options).await.unwrap().swap_remove(0);
+    assert_eq!(message.body.as_ref(), [0, 255]);
+    assert_eq!(message.attributes["n"].kind, "Number");
+    assert_eq!(message.receive_count, 3);
+    let times = [message.sent_at, message.first_received_at].map(|time| time.as_millis());
+    assert_eq!(times, [1_700_000_000_123, 1_700_000_000_456]);
+    assert_eq!(message.sequence.and_then(|number| number.as_u128()), Some(18_849_496_460_467_696_128));
+    assert_eq!((message.group.as_deref(), message.deduplication.as_deref()), (Some("g"), Some("d")));
+    assert_eq!(message.dead_letter_source, Some(name("source.fifo")));
+    assert_eq!(message.receipt.as_str(), "m/a/b");
+    assert_eq!(asked(&stub).len(), 2, "an answer that was cut is asked for again");
+}
+
+#[tokio::test]
+async fn a_wait_of_the_queue_is_left_to_the_queue() {
+    let (queues, _stub) = queues(|_, body| {
+        assert!(body.get("WaitTimeSeconds").is_none() && body.get("VisibilityTimeout").is_none(), "{body}");
+        Answer::ok("{}")
+    })
+    .await;
+    assert_eq!(queues.receive(&name("q"), ReceiveOptions::default()).await.unwrap(), Vec::new());
 }
 
 #[tokio::test]

@@ -94,8 +94,10 @@ impl Queues {
             };
             let answer = self.caller.call(&action::LIST_QUEUES, deadline, request).await?;
             for url in answer.queue_urls.unwrap_or_default() {
-                let name = url.rsplit('/').next().unwrap_or_default();
-                names.insert(QueueName::new(name).map_err(|_| strange("a queue without a proper name"))?);
+                let name = QueueName::new(url.rsplit('/').next().unwrap_or_default());
+                let name = name.map_err(|_| strange("a queue without a proper name"))?;
+                self.addresses.remember(&name, url);
+                names.insert(name);
             }
             let before = std::mem::replace(&mut next, answer.next_token);
             if next.is_none() || next == before {

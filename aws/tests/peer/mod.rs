@@ -100,11 +100,12 @@ impl Peer {
     /// Starts ministack, which knows most services.
     pub async fn ministack() -> Peer {
         let packages = installed("ministack-1.5.33");
-        Peer::start("ministack", |port, _| {
+        Peer::start("ministack", |port, folder| {
             let mut command = watched("python3");
             command.args(["-m", "ministack"]);
             command.env("PYTHONPATH", &packages).env("PYTHONUNBUFFERED", "1");
             command.env("BIND_HOST", "127.0.0.1").env("GATEWAY_PORT", port.to_string());
+            command.env("SERVICES", "sqs").env("TMPDIR", folder);
             command
         })
         .await
