@@ -82,6 +82,32 @@ impl Peer {
         .await
     }
 
+    /// Starts fauxqs, which knows queues, and what order and duplicates are.
+    pub async fn fauxqs() -> Peer {
+        let package = installed("fauxqs-1.9.2").join("node_modules/fauxqs");
+        Peer::start("fauxqs", |port, _| {
+            let mut command = watched("node");
+            command.arg("-r").arg(shim("loopback.js")).arg("dist/server.js").current_dir(&package);
+            command.env("FAUXQS_PORT", port.to_string()).env("FAUXQS_LOGGER", "false");
+            command
+        })
+        .await
+    }
+
+    /// Starts ministack, which knows most services.
+    pub async fn ministack() -> Peer {
+        let packages = installed("ministack-1.5.33");
+        Peer::start("ministack", |port, folder| {
+            let mut command = watched("python3");
+            command.args(["-m", "ministack"]);
+            command.env("PYTHONPATH", &packages).env("PYTHONUNBUFFERED", "1");
+            command.env("BIND_HOST", "127.0.0.1").env("GATEWAY_PORT", port.to_string());
+            command.env("SERVICES", "sqs").env("TMPDIR", folder);
+            command
+        })
+        .await
+    }
+
     async fn start(name: &'static str, command: impl Fn(u16, &Path) -> Command) -> Peer {
         let folder = tempfile::tempdir().expect("a folder for the server");
         let port = free_port();

@@ -16,6 +16,8 @@ pub enum Answer {
     Cut,
     /// None: the connection is closed.
     Closed,
+    /// None, until whoever asked goes away.
+    Never,
 }
 
 impl Answer {
@@ -95,6 +97,10 @@ async fn serve(mut connection: TcpStream, script: Arc<Mutex<Box<Script>>>, asked
             }
             Answer::Cut => "HTTP/1.1 200 X\r\ncontent-length: 500\r\n\r\n{\"Records\":[".to_string(),
             Answer::Closed => String::new(),
+            Answer::Never => {
+                let _ = connection.read_u8().await;
+                return;
+            }
         };
         let sent = connection.write_all(bytes.as_bytes()).await;
         if sent.is_err() || !matches!(answer, Answer::Full(..)) {
