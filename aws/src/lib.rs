@@ -39,12 +39,20 @@
 pub mod action;
 pub mod config;
 
+mod attribute;
 mod backoff;
 mod call;
 mod failure;
 mod pace;
+mod source;
 
+pub mod dynamodb;
+pub mod dynamodb_streams;
+pub mod keyspaces_streams;
 pub mod kinesis;
 
 pub use config::{AccessKey, Aws, AwsOptions};
+pub use dynamodb::Tables;
+pub use dynamodb_streams::TableChanges;
+pub use keyspaces_streams::KeyspaceChanges;
 pub use kinesis::Streams;
