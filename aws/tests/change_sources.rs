@@ -7,9 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use anabranch_aws::{KeyspaceChanges, TableChanges};
 use anabranch_model::table::{Change, Event, Item, Value};
-use anabranch_model::{
-    Batch, Error, Next, Position, ReadLimit, ShardId, ShardSource, StreamName, Timestamp,
-};
+use anabranch_model::{Batch, Error, Next, Position, ReadLimit, ShardId, ShardSource, StreamName, Timestamp};
 use futures_util::StreamExt;
 use peer::connect;
 use peer::stub::{Answer, Stub};
@@ -117,7 +115,7 @@ async fn shards_of_all_pages_are_listed_with_their_lineage() {
 
 #[tokio::test]
 async fn a_record_is_a_change() {
-    let who = r#","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"}"#;
+    let who = r#","userIdentity":{"Type":"Service","PrincipalId":"dynamodb.amazonaws.com"}"#;
     let all = [record(150, "INSERT", ""), record(151, "MODIFY", ""), record(152, "REMOVE", who)];
     let (stub, _) = dynamodb(move |_| records(&all, None)).await;
     let changes = TableChanges::new(&connect(&stub.endpoint()).await);
@@ -381,7 +379,8 @@ async fn forgotten_iterators_and_trimmed_records_of_a_keyspace_are_known_by_thei
         assert_eq!(numbers(&batch), ["151"], "{reason}");
     }
     let stub = keyspaces("KEYS_ONLY", |_| {
-        let body = r#"{"__type":"ValidationException","message":"no such thing","errorCode":"InvalidFormat"}"#;
+        let body =
+            r#"{"__type":"ValidationException","message":"no such thing","errorCode":"InvalidFormat"}"#;
         Answer::Full(400, Vec::new(), body.to_string())
     })
     .await;

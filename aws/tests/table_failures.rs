@@ -196,7 +196,8 @@ async fn reads_of_one_table_in_different_ways_are_not_mixed() {
     let stub = Stub::start(|_, body| {
         let shown = if body.contains("ProjectionExpression") { "" } else { r#","more":{"BOOL":true}"# };
         let item = |id: &str| format!(r#"{{"id":{{"S":"{id}"}},"n":{{"N":"1"}}{shown}}}"#);
-        let asked: Vec<_> = ["a", "b"].into_iter().filter(|id| body.contains(&format!(r#""{id}""#))).collect();
+        let asked: Vec<_> =
+            ["a", "b"].into_iter().filter(|id| body.contains(&format!(r#""{id}""#))).collect();
         let items: Vec<_> = asked.into_iter().map(item).collect();
         Answer::ok(&format!(r#"{{"Responses":{{"clicks":[{}]}},"UnprocessedKeys":{{}}}}"#, items.join(",")))
     })
@@ -223,10 +224,9 @@ fn described(status: &str, created_seconds: u64) -> Answer {
 #[tokio::test]
 async fn a_table_that_is_being_made_is_not_one_that_does_not_exist() {
     let absent = || refused("ResourceNotFoundException", "Requested resource not found");
-    for (description, expected) in [
-        (described("CREATING", 0), Error::TableBusy(table())),
-        (absent(), Error::TableNotFound(table())),
-    ] {
+    for (description, expected) in
+        [(described("CREATING", 0), Error::TableBusy(table())), (absent(), Error::TableNotFound(table()))]
+    {
         let stub = Stub::start(move |operation, _| match operation {
             "describetable" => description.clone(),
             _ => absent(),
