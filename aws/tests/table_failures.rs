@@ -22,7 +22,8 @@ fn id(id: &str) -> Item {
     Item::new().with("id", id)
 }
 
-/// A server that gives these answers one after the other, and the last one from then on; and what it was asked.
+/// A server with one table, which gives these answers one after the other, and the last one from then on; and what it was
+/// asked beside how the table is made.
 struct Scripted {
     stub: Stub,
     bodies: Arc<Mutex<Vec<String>>>,
@@ -33,7 +34,10 @@ impl Scripted {
         let answers: Vec<_> = answers.into_iter().collect();
         let bodies = Arc::new(Mutex::new(Vec::new()));
         let noted = bodies.clone();
-        let stub = Stub::start(move |_, body| {
+        let stub = Stub::start(move |operation, body| {
+            if operation == "describetable" {
+                return described("ACTIVE", 0);
+            }
             let mut bodies = noted.lock().expect("the bodies");
             bodies.push(body.to_string());
             answers[(bodies.len() - 1).min(answers.len() - 1)].clone()
@@ -193,7 +197,10 @@ async fn what_a_batch_of_reads_leaves_is_asked_for_again() {
 
 #[tokio::test]
 async fn reads_of_one_table_in_different_ways_are_not_mixed() {
-    let stub = Stub::start(|_, body| {
+    let stub = Stub::start(|operation, body| {
+        if operation == "describetable" {
+            return described("ACTIVE", 0);
+        }
         let shown = if body.contains("ProjectionExpression") { "" } else { r#","more":{"BOOL":true}"# };
         let item = |id: &str| format!(r#"{{"id":{{"S":"{id}"}},"n":{{"N":"1"}}{shown}}}"#);
         let asked: Vec<_> =
@@ -210,7 +217,7 @@ async fn reads_of_one_table_in_different_ways_are_not_mixed() {
     let whole = id("b").with("n", 1).with("more", true);
     let expected = vec![Got::Item(Item::new().with("n", 1)), Got::Item(whole)];
     assert_eq!(tables.batch_get(gets).await, Ok(expected));
-    assert_eq!(stub.asked(), ["batchgetitem", "batchgetitem"]);
+    assert_eq!(stub.asked(), ["describetable", "batchgetitem", "batchgetitem"]);
 }
 
 fn described(status: &str, created_seconds: u64) -> Answer {
@@ -277,4 +284,33 @@ async fn names_and_values_never_become_syntax() {
     let expression = r#""ConditionExpression":"attribute_exists(#n0) AND #n0 = :v0""#;
     assert!(body.contains(expression), "{body}");
     assert!(body.contains(&format!(r##""#n0":"{odd}""##)), "{body}");
+}
+
+#[tokio::test]
+async fn a_table_is_described_once_and_again_before_a_refusal() {
+    let stub = Stub::start(|operation, _| match operation {
+        "describetable" => described("ACTIVE", 0),
+        _ => Answer::ok("{}"),
+    })
+    .await;
+    let tables = Tables::new(&connect(&stub.endpoint()).await);
+    for _ in 0..2 {
+        assert_eq!(tables.get(&table(), Get::new(id("a"))).await, Ok(None));
+    }
+    assert_eq!(stub.asked(), ["describetable", "getitem", "getitem"]);
+    let other = tables.get(&table(), Get::new(Item::new().with("other", "a"))).await;
+    assert!(matches!(other, Err(Error::Invalid(_))), "{other:?}");
+    assert_eq!(stub.asked()[3..], ["describetable"], "a refusal needs a fresh look and no call");
+}
+
+#[tokio::test]
+async fn who_may_not_describe_a_table_may_use_it() {
+    let stub = Stub::start(|operation, _| match operation {
+        "describetable" => refused("AccessDeniedException", "not authorized"),
+        _ => Answer::ok("{}"),
+    })
+    .await;
+    let tables = Tables::new(&connect(&stub.endpoint()).await);
+    assert_eq!(tables.get(&table(), Get::new(id("a"))).await, Ok(None));
+    assert_eq!(tables.write(&table(), Write::put(id("a"))).await, Ok(None));
 }

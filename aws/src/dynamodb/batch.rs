@@ -9,8 +9,7 @@ use anabranch_model::table::{Action, Get, Got, Item, Projection, Write, check_pa
 use anabranch_model::{Error, Result, TableName, limits};
 use aws_sdk_dynamodb::types::{DeleteRequest, KeysAndAttributes, PutRequest, WriteRequest};
 
-use super::get::Wanted;
-use super::write::check;
+use super::get::{Wanted, check_fresh};
 use super::{Tables, action, built, strange};
 use crate::attribute::tables::{attributes, item};
 use crate::call::Deadline;
@@ -42,10 +41,9 @@ impl Tables {
     pub(super) async fn get_batch(&self, gets: &[(TableName, Get)]) -> Result<Vec<Got>> {
         check_parts("a batch of reads", gets.len(), limits::BATCH_GET_ITEMS_MAX)?;
         let mut seen = HashSet::new();
-        if !gets.iter().all(|(table, get)| seen.insert((table, &get.key))) {
-            return Err(Error::Invalid("two parts of a batch are about one item".to_string()));
-        }
+        check_fresh(gets.iter().all(|(table, get)| seen.insert((table, &get.key))))?;
         let deadline = self.soon();
+        self.check_gets(gets, deadline).await?;
         let mut reads =
             Reads { gets, got: vec![Got::NotRead; gets.len()], open: (0..gets.len()).collect(), bytes: 0 };
         let mut rounds = 0;
@@ -176,15 +174,14 @@ impl Tables {
         writes: Vec<(TableName, Action)>,
     ) -> Result<Vec<(TableName, Action)>> {
         check_parts("a batch of writes", writes.len(), limits::BATCH_WRITE_ITEMS_MAX)?;
-        for (_, action) in &writes {
-            check(&Write::from(action.clone()))?;
-        }
         let deadline = self.soon();
-        let tables: Vec<_> = writes.iter().map(|(table, _)| table.clone()).collect();
         let mut items: HashMap<String, Vec<WriteRequest>> = HashMap::new();
         for (table, action) in &writes {
             items.entry(table.to_string()).or_default().push(write_request(action)?);
         }
+        let writes: Vec<_> = writes.into_iter().map(|(table, action)| (table, Write::from(action))).collect();
+        self.check_writes(&writes, deadline).await?;
+        let tables: Vec<_> = writes.into_iter().map(|(table, _)| table).collect();
         let mut rounds = 0;
         loop {
             let request = || self.client.batch_write_item().set_request_items(Some(items.clone())).send();

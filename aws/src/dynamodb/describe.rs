@@ -48,6 +48,12 @@ impl Tables {
         }))
     }
 
+    /// How a table is made, except for how its items expire.
+    pub(super) async fn options(&self, table: &TableName, deadline: Deadline) -> Result<TableOptions> {
+        let described = self.describe(table, deadline).await?;
+        summary(table, described, TableState::Active, None).map(|summary| summary.options)
+    }
+
     pub(super) async fn summary(&self, table: &TableName, deadline: Deadline) -> Result<TableSummary> {
         let described = self.describe(table, deadline).await?;
         let state = state(described.table_status.as_ref());

@@ -30,6 +30,7 @@ impl Tables {
         }
         // Which of them it is, and whether it is only not ready yet, DynamoDB does not say.
         for table in tables.into_iter().collect::<BTreeSet<_>>() {
+            self.memory.forget(table);
             match self.describe(table, deadline).await {
                 Ok(described) if described.table_status != Some(TableStatus::Active) => {
                     return Error::TableBusy(table.clone());

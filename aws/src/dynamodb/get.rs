@@ -1,13 +1,17 @@
 //! Reading items by their keys.
 
+use std::collections::HashSet;
+
 use anabranch_model::table::{Get, Item, Path, Projection, check_parts, path};
-use anabranch_model::{Result, TableName, limits};
+use anabranch_model::{Error, Result, TableName, limits};
 use aws_sdk_dynamodb::operation::transact_get_items::TransactGetItemsError;
 use aws_sdk_dynamodb::types::{self, TransactGetItem};
 
 use super::expression::{Expressions, Placeholders};
+use super::known::Known;
 use super::{Tables, action, built, explain, strange};
 use crate::attribute::tables::{attributes, item};
+use crate::call::Deadline;
 
 /// What is asked for of an item. The key is always asked for, so that an item of which nothing else is wanted can be told
 /// from one that is not there, and the items of a batch from one another.
@@ -47,10 +51,17 @@ impl Wanted {
     }
 }
 
+/// Whether a part of a call is about another item than those before.
+pub(super) fn check_fresh(fresh: bool) -> Result<()> {
+    if fresh { Ok(()) } else { Err(Error::Invalid("two parts of a call are about one item".to_string())) }
+}
+
 impl Tables {
     pub(super) async fn get_item(&self, table: &TableName, get: &Get) -> Result<Option<Item>> {
         let deadline = self.soon();
         let wanted = Wanted::of(get.projection.as_ref(), &get.key)?;
+        let check = |known: &Known| known.check(table, |options| get.check(options)).map(drop);
+        self.check([table], deadline, check).await?;
         let key = attributes(&get.key);
         let request = || {
             self.client
@@ -68,11 +79,25 @@ impl Tables {
         }
     }
 
+    /// Checks reads of which no two may be about one item.
+    pub(super) async fn check_gets(&self, gets: &[(TableName, Get)], deadline: Deadline) -> Result<()> {
+        let check = |known: &Known| {
+            let mut keys = HashSet::new();
+            for (table, get) in gets {
+                let key = known.check(table, |options| get.check(options))?;
+                check_fresh(key.is_none_or(|key| keys.insert((table, key))))?;
+            }
+            Ok(())
+        };
+        self.check(gets.iter().map(|(table, _)| table), deadline, check).await
+    }
+
     pub(super) async fn get_at_once(&self, gets: &[(TableName, Get)]) -> Result<Vec<Option<Item>>> {
         check_parts("a transaction", gets.len(), limits::TRANSACTION_ITEMS_MAX)?;
         let deadline = self.soon();
         let wanted = gets.iter().map(|(_, get)| Wanted::of(get.projection.as_ref(), &get.key));
         let wanted = wanted.collect::<Result<Vec<_>>>()?;
+        self.check_gets(gets, deadline).await?;
         let part = |((table, get), wanted): (&(TableName, Get), &Wanted)| {
             let get = types::Get::builder()
                 .table_name(table.as_str())

@@ -4,8 +4,7 @@
 //! `wait`), how an item is read and written (`get`, `write`), many of them (`batch`, `transact`), and how they are found
 //! (`read`). Conditions, projections and updates become text in `expression`; what a failure means is said in `explain`.
 //!
-//! Keys are checked by DynamoDB itself, which knows how a table is made; what can be told without the table is checked
-//! here by the rules of the model.
+//! Calls are checked here by the rules of the model before DynamoDB judges them (`known`).
 
 pub(crate) mod action;
 
@@ -15,12 +14,14 @@ mod describe;
 mod explain;
 mod expression;
 mod get;
+mod known;
 mod manage;
 mod read;
 mod transact;
 mod wait;
 mod write;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_model::table::{
@@ -32,6 +33,7 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::BuildError;
 
+use self::known::Memory;
 use crate::action::Service;
 use crate::call::{Caller, Deadline};
 use crate::config::Aws;
@@ -53,6 +55,7 @@ pub struct Tables {
     client: Client,
     caller: Caller,
     changes: TableChanges,
+    memory: Arc<Memory>,
 }
 
 impl Tables {
@@ -62,6 +65,7 @@ impl Tables {
             client: Client::new(&aws.config),
             caller: aws.caller.clone(),
             changes: TableChanges::new(aws),
+            memory: Arc::default(),
         }
     }
 
@@ -81,6 +85,7 @@ impl TableStore for Tables {
     }
 
     async fn delete_table(&self, table: &TableName) -> Result<()> {
+        self.memory.forget(table);
         self.remove(table).await
     }
 
@@ -93,7 +98,9 @@ impl TableStore for Tables {
     }
 
     async fn alter(&self, table: &TableName, alteration: Alteration) -> Result<()> {
-        self.change(table, alteration).await
+        let changed = self.change(table, alteration).await;
+        self.memory.forget(table);
+        changed
     }
 
     async fn get(&self, table: &TableName, get: Get) -> Result<Option<Item>> {

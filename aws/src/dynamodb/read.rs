@@ -1,12 +1,11 @@
 //! Finding items: by a stretch of a key, or all of them.
 
-use anabranch_model::table::{
-    Item, ItemPage, KeyCondition, KeyKind, KeySchema, Kind, Query, RangeCondition, Reading, Scan, Value,
-};
+use anabranch_model::table::{IndexOptions, Item, ItemPage, Query, Reading, Scan, TableOptions};
 use anabranch_model::{Error, Result, TableName};
 use aws_sdk_dynamodb::types::Select;
 
 use super::expression::{Expressions, Placeholders};
+use super::known::Known;
 use super::{Tables, action};
 use crate::attribute::tables::{attributes, item};
 
@@ -42,10 +41,13 @@ impl Texts {
 
 impl Tables {
     pub(super) async fn read_query(&self, table: &TableName, query: &Query) -> Result<ItemPage> {
-        // Values and bounds are checked by the rules of keys; which attributes those are, DynamoDB knows.
-        query.key.bounds(&schema_of(&query.key)?)?;
         let deadline = self.soon();
         let reading = &query.reading;
+        let check = |known: &Known| {
+            let check = |options: &TableOptions| query.check(options, index(table, reading, options)?);
+            known.check(table, check).map(drop)
+        };
+        self.check([table], deadline, check).await?;
         let mut expressions = Expressions::default();
         let key = expressions.key_condition(&query.key);
         let texts = Texts::of(reading, expressions)?;
@@ -82,6 +84,13 @@ impl Tables {
         }
         let deadline = self.soon();
         let reading = &scan.reading;
+        let check = |known: &Known| {
+            // Where the segments of a table are cut, DynamoDB alone knows.
+            let whole = Scan { segment: None, reading: reading.clone() };
+            let check = |options: &TableOptions| whole.check(options, index(table, reading, options)?);
+            known.check(table, check).map(drop)
+        };
+        self.check([table], deadline, check).await?;
         let texts = Texts::of(reading, Expressions::default())?;
         let start = reading.start.as_ref().map(attributes);
         let request = || {
@@ -124,27 +133,11 @@ fn page(
     Ok(ItemPage { items, returned: count(returned), evaluated: count(evaluated), last })
 }
 
-/// The key that a condition speaks of, as far as it tells.
-fn schema_of(key: &KeyCondition) -> Result<KeySchema> {
-    let schema = KeySchema::hash(&key.attribute, key_kind(&key.value)?);
-    Ok(match &key.range {
-        Some((name, range)) => {
-            let value = match range {
-                RangeCondition::Compare(_, value)
-                | RangeCondition::Between(value, _)
-                | RangeCondition::BeginsWith(value) => value,
-            };
-            schema.and_range(name, key_kind(value)?)
-        }
-        None => schema,
-    })
-}
-
-fn key_kind(value: &Value) -> Result<KeyKind> {
-    match value.kind() {
-        Kind::Text => Ok(KeyKind::Text),
-        Kind::Number => Ok(KeyKind::Number),
-        Kind::Binary => Ok(KeyKind::Binary),
-        kind => Err(Error::Invalid(format!("a key is text, number or binary, not {kind}"))),
-    }
+/// The index that is read, if it is not the table.
+fn index<'a>(
+    table: &TableName,
+    reading: &Reading,
+    options: &'a TableOptions,
+) -> Result<Option<&'a IndexOptions>> {
+    reading.index.as_ref().map(|name| options.index(table, name)).transpose()
 }

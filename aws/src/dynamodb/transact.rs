@@ -7,7 +7,7 @@ use anabranch_model::{Error, Result, TableName, limits};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{ConditionCheck, Delete, Put, TransactWriteItem, Update};
 
-use super::write::{Texts, check};
+use super::write::Texts;
 use super::{Tables, action, built, explain};
 use crate::attribute::tables::attributes;
 
@@ -18,9 +18,9 @@ impl Tables {
         token: Option<Token>,
     ) -> Result<()> {
         check_parts("a transaction", writes.len(), limits::TRANSACTION_ITEMS_MAX)?;
-        writes.iter().try_for_each(|(_, write)| check(write))?;
         check_size(writes)?;
         let deadline = self.soon();
+        self.check_writes(writes, deadline).await?;
         let parts = writes.iter().map(|(table, write)| part(table, write)).collect::<Result<Vec<_>>>()?;
         let token = token.map_or_else(|| self.caller.token(), |token| token.as_str().to_string());
         let mut rounds = 0;

@@ -1,9 +1,11 @@
 //! Writing one item.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use anabranch_model::table::expression::{SetOperand, SetValue};
-use anabranch_model::table::{Action, Item, KeyKind, KeySchema, Path, Returning, Step, Update, Value, Write};
+use anabranch_model::table::{
+    Action, Item, Key, KeyKind, KeySchema, Path, Returning, Step, TableOptions, Update, Value, Write,
+};
 use anabranch_model::{Error, Result, TableName};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
@@ -11,6 +13,8 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure};
 
 use super::expression::{Expressions, Placeholders};
+use super::get::check_fresh;
+use super::known::Known;
 use super::{Tables, action, explain};
 use crate::attribute::tables::{attributes, item};
 use crate::call::Deadline;
@@ -45,6 +49,8 @@ impl Tables {
     pub(super) async fn write_item(&self, table: &TableName, write: &Write) -> Result<Option<Item>> {
         check(write)?;
         let deadline = self.soon();
+        let fits = |known: &Known| known.check(table, |options| fits(write, options)).map(drop);
+        self.check([table], deadline, fits).await?;
         let texts = Texts::of(write);
         let returned = match &write.action {
             Action::Put(put) => self.put(table, write, put, texts, deadline).await,
@@ -52,7 +58,27 @@ impl Tables {
             Action::Delete(key) => self.delete(table, write, key, texts, deadline).await,
             Action::Check(_) => Err(Error::Invalid("a check is part of a transaction only".to_string())),
         };
-        returned?.filter(|attributes| !attributes.is_empty()).map(item).transpose()
+        let returned = returned?.filter(|attributes| !attributes.is_empty()).map(item).transpose()?;
+        let parts = match (&write.action, write.returning, returned) {
+            (Action::Update(_, update), Returning::UpdatedOld, Some(old)) => update.parts_before(&old)?,
+            (Action::Update(_, update), Returning::UpdatedNew, Some(new)) => update.parts_after(&new)?,
+            (_, _, returned) => return Ok(returned),
+        };
+        Ok(Some(parts).filter(|parts| !parts.is_empty()))
+    }
+
+    /// Checks writes of which no two may be about one item.
+    pub(super) async fn check_writes(&self, writes: &[(TableName, Write)], deadline: Deadline) -> Result<()> {
+        writes.iter().try_for_each(|(_, write)| check(write))?;
+        let check = |known: &Known| {
+            let mut keys = HashSet::new();
+            for (table, write) in writes {
+                let key = known.check(table, |options| fits(write, options))?;
+                check_fresh(key.is_none_or(|key| keys.insert((table, key))))?;
+            }
+            Ok(())
+        };
+        self.check(writes.iter().map(|(table, _)| table), deadline, check).await
     }
 
     async fn put(
@@ -176,10 +202,9 @@ impl Tables {
 fn return_value(returning: Returning) -> ReturnValue {
     match returning {
         Returning::Nothing => ReturnValue::None,
-        Returning::Old => ReturnValue::AllOld,
-        Returning::New => ReturnValue::AllNew,
-        Returning::UpdatedOld => ReturnValue::UpdatedOld,
-        Returning::UpdatedNew => ReturnValue::UpdatedNew,
+        // Which parts those are is for the model to say: not every server cuts alike.
+        Returning::Old | Returning::UpdatedOld => ReturnValue::AllOld,
+        Returning::New | Returning::UpdatedNew => ReturnValue::AllNew,
     }
 }
 
@@ -204,6 +229,22 @@ pub(super) fn check(write: &Write) -> Result<()> {
         }
         Action::Delete(_) | Action::Check(_) => Ok(()),
     }
+}
+
+/// The key of a write, if a table that is made like this takes it.
+fn fits(write: &Write, options: &TableOptions) -> Result<Key> {
+    if let Action::Update(_, update) = &write.action {
+        // What an update gives an attribute of an index must fit its key.
+        let given = update.set.iter().filter_map(|(path, value)| match value {
+            SetValue::Operand(SetOperand::Value(value)) if path.steps.is_empty() => {
+                Some((path.attribute.clone(), value.clone()))
+            }
+            _ => None,
+        });
+        let given: Item = given.collect();
+        options.indexes.iter().try_for_each(|index| index.key.index_key_of(&given).map(drop))?;
+    }
+    write.check(options)
 }
 
 /// A schema of the attributes that a key names, whatever they are: for rules that look at names only.
