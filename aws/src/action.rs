@@ -84,7 +84,7 @@ pub enum Resource {
     Queue,
     /// A table.
     Table,
-    /// An index of a table.
+    /// A table and its indexes.
     Index,
     /// The stream of changes of a table.
     TableStream,
@@ -188,7 +188,15 @@ pub(crate) use actions;
 
 /// Everything that the code can ask of AWS.
 pub fn all() -> impl Iterator<Item = &'static Action> {
-    [crate::kinesis::action::ALL, crate::sqs::action::ALL].into_iter().flatten()
+    [
+        crate::kinesis::action::ALL,
+        crate::sqs::action::ALL,
+        crate::dynamodb::action::ALL,
+        crate::dynamodb_streams::action::ALL,
+        crate::keyspaces_streams::action::ALL,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 #[cfg(test)]

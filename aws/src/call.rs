@@ -96,6 +96,12 @@ impl Caller {
         true
     }
 
+    /// A text that no other call gets, in this process or in another: 32 digits of chance and of the time.
+    pub(crate) fn token(&self) -> String {
+        let time = self.0.clock.now().as_millis().rotate_left(20);
+        format!("{:016x}{:016x}", self.0.dice.roll() ^ time, self.0.dice.roll())
+    }
+
     /// The actions that were asked for so far.
     pub(crate) fn made(&self) -> Vec<&'static Action> {
         let made = self.0.made.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,7 @@ use aws_smithy_types::date_time::Format;
 use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
-use crate::action::Action;
+use crate::action::{Action, Service};
 
 /// When a throttled call is likely to fit, unless the service says so itself: limits are counted by the second.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -307,6 +307,14 @@ pub(crate) fn from_reply<D>(
     };
     let code = code.map(str::to_string);
     Failure { code, retry_after: reply.retry_after, ..Failure::new(action, kind, outcome, message) }
+}
+
+/// What an answer of a service cannot be.
+pub(crate) fn strange(service: Service, what: &str) -> Error {
+    let service = service.name();
+    Error::Misconfigured(format!(
+        "{service} answers with {what}: check whether the endpoint (AWS_ENDPOINT_URL) is {service}"
+    ))
 }
 
 /// The table of codes. What is not in it is about the request itself, and the port may know more.

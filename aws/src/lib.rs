@@ -39,14 +39,22 @@
 pub mod action;
 pub mod config;
 
+mod attribute;
 mod backoff;
 mod call;
 mod failure;
 mod pace;
+mod source;
 
+pub mod dynamodb;
+pub mod dynamodb_streams;
+pub mod keyspaces_streams;
 pub mod kinesis;
 pub mod sqs;
 
 pub use config::{AccessKey, Aws, AwsOptions};
+pub use dynamodb::Tables;
+pub use dynamodb_streams::TableChanges;
+pub use keyspaces_streams::KeyspaceChanges;
 pub use kinesis::Streams;
 pub use sqs::Queues;

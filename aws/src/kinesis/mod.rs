@@ -9,7 +9,6 @@ pub(crate) mod action;
 mod append;
 mod describe;
 mod follow;
-mod iterators;
 mod latest;
 mod manage;
 mod moment;
@@ -30,10 +29,12 @@ use anabranch_model::{
 use async_trait::async_trait;
 use aws_sdk_kinesis::Client;
 
-use self::iterators::Iterators;
 use self::push::FanOut;
+use crate::action::Service;
 use crate::call::{Caller, Deadline};
 use crate::config::Aws;
+use crate::failure;
+use crate::source::Iterators;
 
 /// How long a call that moves records may take, with its attempts.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -153,7 +154,5 @@ impl StreamStore for Streams {
 
 /// What the answer of Kinesis cannot be.
 fn strange(what: &str) -> Error {
-    Error::Misconfigured(format!(
-        "Kinesis answers with {what}: check whether the endpoint (AWS_ENDPOINT_URL) is Kinesis"
-    ))
+    failure::strange(Service::Kinesis, what)
 }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use anabranch_model::{Batch, Error, Next, Position, ReadLimit, Record, Result, ShardId, StreamName};
+use anabranch_model::{Batch, Error, Next, Position, ReadLimit, Result, ShardId, StreamName};
 use aws_sdk_kinesis::operation::get_records::GetRecordsOutput;
 use aws_sdk_kinesis::types::{self, ShardIteratorType};
 
 use super::{Streams, action, translate};
 use crate::call::Deadline;
 use crate::failure::Kind;
+use crate::source::cut;
 
 /// Answers without a record that one read goes through. Kinesis walks a shard in steps, and a step may hold nothing.
 const EMPTY_ANSWERS_MAX: usize = 20;
@@ -185,17 +186,4 @@ fn without_early(mut answer: GetRecordsOutput, from: Position) -> GetRecordsOutp
         answer.records.retain(|record| arrival(record).is_none_or(|arrival| arrival >= moment));
     }
     answer
-}
-
-/// The records up to the one that reaches so many bytes. The first one is returned whatever its size.
-fn cut(mut records: Vec<Record>, bytes_max: usize) -> Vec<Record> {
-    let mut bytes = 0;
-    let kept = records.iter().take_while(|record| {
-        let fits = bytes < bytes_max;
-        bytes += record.size();
-        fits
-    });
-    let kept = kept.count();
-    records.truncate(kept);
-    records
 }

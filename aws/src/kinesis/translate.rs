@@ -1,7 +1,6 @@
 //! Kinesis's nouns as the model's, and back.
 
 use std::collections::HashMap;
-use std::str::FromStr;
 
 use anabranch_model::{HashKey, HashRange, Record, Result, SequenceNumber, Shard, ShardId, Timestamp};
 use aws_sdk_kinesis::primitives::DateTime;
@@ -9,22 +8,15 @@ use aws_sdk_kinesis::types;
 use bytes::Bytes;
 
 use super::{moment, strange};
-
-pub(super) fn timestamp(time: &DateTime) -> Timestamp {
-    Timestamp::from_millis(
-        time.to_millis().ok().and_then(|millis| u64::try_from(millis).ok()).unwrap_or_default(),
-    )
-}
+use crate::source;
+pub(super) use crate::source::timestamp;
 
 pub(super) fn date_time(time: Timestamp) -> DateTime {
     DateTime::from_millis(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
 }
 
 pub(super) fn sequence(text: &str) -> Result<SequenceNumber> {
-    // Some servers pad their numbers; the value is the same.
-    let digits = text.trim_start_matches('0');
-    let digits = if digits.is_empty() && !text.is_empty() { "0" } else { digits };
-    SequenceNumber::from_str(digits).map_err(|_| strange("a sequence number that is none"))
+    source::sequence(text).ok_or_else(|| strange("a sequence number that is none"))
 }
 
 pub(super) fn shard_id(text: &str) -> Result<ShardId> {

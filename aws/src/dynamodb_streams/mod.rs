@@ -1,0 +1,71 @@
+//! The changes of DynamoDB's tables.
+//!
+//! `feed` makes the calls, `translate` makes records of the model from what comes back; how they are put together to
+//! reading and following is in `source::feed`.
+
+pub(crate) mod action;
+
+mod feed;
+mod translate;
+
+use anabranch_model::{
+    Batch, Capabilities, Follow, Page, Position, ReadLimit, Result, Shard, ShardId, ShardSource, StreamName,
+    TableName,
+};
+use async_trait::async_trait;
+use aws_sdk_dynamodbstreams::Client;
+
+use self::feed::Calls;
+use crate::config::Aws;
+use crate::source::Source;
+
+/// The streams of changes of DynamoDB's tables, those of today and those that were turned off in the last day. Cheap to
+/// clone: the clones share connections and limits.
+///
+/// A stream is called after its table and the moment at which it was turned on, for instance
+/// `clicks-at-2026-11-15T20_51_10.252`. Each record holds an encoded [`Change`](anabranch_model::table::Change).
+#[derive(Clone, Debug)]
+pub struct TableChanges(Source<Calls>);
+
+impl TableChanges {
+    /// The streams of the account and region that `aws` is connected to.
+    pub fn new(aws: &Aws) -> Self {
+        let calls = Calls { client: Client::new(&aws.config), caller: aws.caller.clone() };
+        TableChanges(Source::new(calls, aws.caller.clone()))
+    }
+
+    /// The streams of a table, the oldest first.
+    pub async fn of_table(&self, table: &TableName) -> Result<Vec<StreamName>> {
+        self.0.feed.of_table(table).await
+    }
+}
+
+#[async_trait]
+impl ShardSource for TableChanges {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    async fn shards(
+        &self,
+        stream: &StreamName,
+        after: Option<&ShardId>,
+        limit: usize,
+    ) -> Result<Page<Shard>> {
+        self.0.shards(stream, after, limit).await
+    }
+
+    async fn read(
+        &self,
+        stream: &StreamName,
+        shard: &ShardId,
+        from: Position,
+        limit: ReadLimit,
+    ) -> Result<Batch> {
+        self.0.read(stream, shard, from, limit).await
+    }
+
+    async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow> {
+        self.0.follow(stream, shard, from).await
+    }
+}
