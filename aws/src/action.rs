@@ -96,6 +96,19 @@ pub enum Resource {
     Account,
 }
 
+/// What somebody wants to do with a resource: the parts that a policy is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Use {
+    /// See that it is there and what it looks like. Every other use needs this too.
+    Look,
+    /// Take out what is in it.
+    Read,
+    /// Put something in.
+    Write,
+    /// Make, change and remove it.
+    Manage,
+}
+
 /// Whom a call waits for, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
@@ -120,6 +133,10 @@ pub struct Action {
     pub name: &'static str,
     /// The name of the permission, which is not always that of the operation.
     pub permission: &'static str,
+    /// Further permissions that the service asks for before it carries this out.
+    pub also: &'static [&'static str],
+    /// What it is needed for.
+    pub need: Use,
     /// What it is done to.
     pub resource: Resource,
     /// How it waits.
@@ -131,13 +148,19 @@ pub struct Action {
 
 impl Action {
     /// An action whose permission has the name of the operation, which moves data, and which may not be repeated.
-    pub const fn new(service: Service, name: &'static str, resource: Resource) -> Self {
-        Action { service, name, permission: name, resource, lane: Lane::Data, repeatable: false }
+    pub const fn new(service: Service, name: &'static str, need: Use, resource: Resource) -> Self {
+        let (permission, also, lane) = (name, &[] as &[&str], Lane::Data);
+        Action { service, name, permission, also, need, resource, lane, repeatable: false }
     }
 
     /// The same action with a permission of another name.
     pub const fn allowed_by(self, permission: &'static str) -> Self {
         Action { permission, ..self }
+    }
+
+    /// The same action, for which these permissions are needed beside its own.
+    pub const fn needing_also(self, also: &'static [&'static str]) -> Self {
+        Action { also, ..self }
     }
 
     /// The same action, which an account may take so many times a second.
@@ -158,6 +181,12 @@ impl Action {
     /// The permission as policies spell it, for instance `kinesis:PutRecords`.
     pub fn permission(&self) -> String {
         format!("{}:{}", self.service.prefix(), self.permission)
+    }
+
+    /// Every permission that the service asks for, as policies spell them.
+    pub fn permissions(&self) -> impl Iterator<Item = String> {
+        let prefix = self.service.prefix();
+        std::iter::once(&self.permission).chain(self.also).map(move |name| format!("{prefix}:{name}"))
     }
 
     /// How long one attempt may take.

@@ -94,6 +94,18 @@ impl Aws {
         self.config.region().map_or("", |region| region.as_ref())
     }
 
+    /// The public half of the key that calls are signed with, shortened: enough to recognise it.
+    pub async fn access_key(&self) -> Result<String> {
+        let provider = self.config.credentials_provider();
+        let provider =
+            provider.ok_or_else(|| Error::Unauthenticated("no credentials were found".to_string()))?;
+        let found = provider.provide_credentials().await;
+        let found = found.map_err(|error| Error::Unauthenticated(DisplayErrorContext(&error).to_string()))?;
+        let id = found.access_key_id();
+        let shown: String = id.chars().rev().take(4).collect::<Vec<_>>().into_iter().rev().collect();
+        Ok(format!("…{shown}"))
+    }
+
     /// The actions that were asked for so far, by all stores on this connection.
     pub fn actions_made(&self) -> Vec<&'static Action> {
         self.caller.made()

@@ -38,12 +38,14 @@
 
 pub mod action;
 pub mod config;
+pub mod policy;
 
 mod attribute;
 mod backoff;
 mod call;
 mod failure;
 mod pace;
+mod probe;
 mod source;
 
 pub mod dynamodb;

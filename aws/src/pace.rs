@@ -42,10 +42,10 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::Resource;
+    use crate::action::{Resource, Use};
 
-    const FIVE: Action = Action::new(Service::Kinesis, "Five", Resource::Stream).control(5);
-    const FREE: Action = Action::new(Service::Kinesis, "Free", Resource::Stream);
+    const FIVE: Action = Action::new(Service::Kinesis, "Five", Use::Write, Resource::Stream).control(5);
+    const FREE: Action = Action::new(Service::Kinesis, "Free", Use::Write, Resource::Stream);
     const LONG: Duration = Duration::from_secs(100);
 
     #[test]

@@ -9,12 +9,14 @@ use clap_complete::Shell;
 use crate::backup::{BackupArgs, RestoreArgs};
 use crate::bench::BenchArgs;
 use crate::blob::BlobArgs;
+use crate::doctor::DoctorArgs;
 use crate::failure::Failure;
+use crate::policy::PolicyArgs;
 use crate::queue::QueueArgs;
 use crate::stream::StreamArgs;
 use crate::table::TableArgs;
 use crate::up::UpArgs;
-use crate::{backup, bench, blob, output, queue, stream, table, up};
+use crate::{backup, bench, blob, doctor, output, policy, queue, stream, table, up};
 
 /// An event bus in one binary: durable, ordered, sharded streams.
 ///
@@ -44,6 +46,13 @@ enum Command {
     Restore(RestoreArgs),
     /// Make tables, and write, find and watch items
     Table(TableArgs),
+    /// See whether everything is in place, and what to do about what is not
+    ///
+    /// Nothing is written or taken away. With --engine aws: region, credentials, and whether each service answers and
+    /// allows what is asked; otherwise the data directory and the server that holds it.
+    Doctor(DoctorArgs),
+    /// Print the smallest policy of AWS that allows what is named
+    IamPolicy(PolicyArgs),
     /// Measure the engine beside the limit of this machine
     Bench(BenchArgs),
     /// Print the completions of a shell
@@ -68,6 +77,8 @@ pub(crate) fn run() -> ExitCode {
         Some(Command::Backup(args)) => (backup::make(&args), args.data.json),
         Some(Command::Restore(args)) => (backup::restore(&args), args.data.json),
         Some(Command::Table(args)) => (table::run(&args), args.data.json),
+        Some(Command::Doctor(args)) => (doctor::run(&args), args.data.json),
+        Some(Command::IamPolicy(args)) => (policy::run(&args), false),
         Some(Command::Bench(args)) => (bench::run(&args), args.json),
         Some(Command::Completions { shell }) => (completions(shell), false),
     };

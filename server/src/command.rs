@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::backend::{EngineArgs, connect_aws};
 use crate::config::DATA_DEFAULT;
 use crate::connect::{Connection, Missing, connect};
 use crate::failure::Failure;
@@ -17,6 +18,8 @@ pub(crate) struct DataArgs {
     /// The data directory; if a server holds it, the command goes to that server
     #[arg(long, global = true, env = "ANABRANCH_DATA", default_value = DATA_DEFAULT, value_name = "DIR")]
     data: PathBuf,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
     /// Print JSON for programs instead of text for people
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -43,7 +46,10 @@ impl DataArgs {
         let result = runtime.block_on(async {
             logging::start(None, LogFormat::Text, "warn")?;
             let mut signals = Signals::take_over()?;
-            let connection = connect(&self.data, command, missing).await?;
+            let connection = match self.engine.aws()? {
+                Some(options) => Connection::aws(&connect_aws(options).await?)?,
+                None => connect(&self.data, command, missing).await?,
+            };
             let result = tokio::select! {
                 result = work(&connection) => result,
                 _ = signals.next() => Err(Failure::Interrupted),

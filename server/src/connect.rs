@@ -6,6 +6,8 @@
 //!   lock is held, server is starting ─▶ wait for it
 //!   lock is held by another command ──▶ say who holds it
 //! ```
+//!
+//! With `--engine aws` there is no directory, and the services of AWS are called from here.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,12 +15,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_aws::Aws;
 use anabranch_engine::{DirectoryLock, Engine, Holder, LockError, Options, SystemClock, SystemDisk};
 use anabranch_model::Clock;
 use futures_core::Stream;
 use futures_util::stream;
 
-use crate::api::wire::BackupLine;
+use crate::api::wire::{BackupLine, EngineBody};
 use crate::backup::Backups;
 use crate::failure::Failure;
 use crate::remote::Remote;
@@ -52,6 +55,8 @@ pub(crate) struct Connection {
 enum Place {
     Here(Local),
     At(SocketAddr),
+    /// Nowhere: AWS keeps the data.
+    Aws,
 }
 
 struct Local {
@@ -92,6 +97,11 @@ impl Connection {
         Connection { stores: Stores::at(address), place: Place::At(address) }
     }
 
+    /// The services of AWS.
+    pub(crate) fn aws(aws: &Aws) -> Result<Self, Failure> {
+        Ok(Connection { stores: Stores::on(aws)?, place: Place::Aws })
+    }
+
     /// The stores.
     pub(crate) fn stores(&self) -> &Stores {
         &self.stores
@@ -99,7 +109,25 @@ impl Connection {
 
     /// Whether others can write while this command reads.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.place, Place::At(_))
+        !matches!(self.place, Place::Here(_))
+    }
+
+    /// Where the data is, for a person.
+    pub(crate) fn describe(&self) -> String {
+        match &self.place {
+            Place::Here(local) => format!("{}, held by nobody else", local.data.display()),
+            Place::At(address) => format!("held by the server at {address}"),
+            Place::Aws => "kept by AWS".to_owned(),
+        }
+    }
+
+    /// How the embedded engine is doing, wherever it runs.
+    pub(crate) async fn status(&self) -> anabranch_model::Result<EngineBody> {
+        match &self.place {
+            Place::Here(local) => Ok(local.engine.status().into()),
+            Place::At(address) => Ok(Remote::new(*address).status().await?.engine),
+            Place::Aws => Ok(EngineBody::default()),
+        }
     }
 
     /// Backs the data up to an absolute path; the lines say how far it is.
@@ -121,6 +149,10 @@ impl Connection {
                 })?;
                 Ok(Box::pin(Remote::new(*address).back_up(text).await?))
             }
+            Place::Aws => Err(Failure::usage(
+                "a backup is a copy of a data directory, and AWS has none",
+                "use the backups of the services: point-in-time recovery of DynamoDB, versions of S3",
+            )),
         }
     }
 
@@ -128,7 +160,7 @@ impl Connection {
     pub(crate) async fn close(self) -> Result<(), Failure> {
         match self.place {
             Place::Here(local) => Ok(local.engine.close().await?),
-            Place::At(_) => Ok(()),
+            Place::At(_) | Place::Aws => Ok(()),
         }
     }
 }

@@ -81,6 +81,14 @@ impl Failure {
         self
     }
 
+    /// What is wrong, and what to do about it.
+    pub(crate) fn words(&self) -> (String, String) {
+        match self {
+            Failure::Told(told) => (told.message.clone(), told.hint.clone()),
+            Failure::BrokenPipe | Failure::Interrupted => ("broken off".to_owned(), "try again".to_owned()),
+        }
+    }
+
     /// Tells a person, or a program if it asked for JSON, and returns the exit code.
     pub(crate) fn tell(self, json: bool) -> ExitCode {
         match self {
@@ -139,7 +147,8 @@ impl From<io::Error> for Failure {
     }
 }
 
-fn hint(error: &Error) -> &'static str {
+/// What to do about an error.
+pub(crate) fn hint(error: &Error) -> &'static str {
     match error {
         Error::Invalid(_) => "change the value and try again; nothing was changed",
         Error::StreamNotFound(_) => {
@@ -195,7 +204,9 @@ fn hint(error: &Error) -> &'static str {
         Error::Misconfigured(_) => "correct the setting that the message names",
         Error::Busy { .. } => "try again, or raise `memory` in the configuration of `anabranch up`",
         Error::DiskFull => "free some space; nothing that was acknowledged is lost",
-        Error::Unavailable(_) => "see whether `anabranch up` runs and what its log says, then try again",
+        Error::Unavailable(_) => {
+            "see whether it runs and can be reached (`anabranch doctor` looks for you), then try again"
+        }
         Error::Stopped(_) => "start `anabranch up` again; its log says why it stopped",
         Error::Damaged { .. } => "go on with `anabranch stream tail NAME --from` the number after it",
         Error::Corrupt(_) => {

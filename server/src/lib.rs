@@ -2,7 +2,8 @@
 //!
 //! Read in this order: what can be asked for (`cli`), the server from start to drain (`up`, `config`), the API that
 //! commands use when a server runs ([`api`], `host`, `http`, [`remote`]), who keeps what (`stores`), how a command
-//! finds its data (`connect`), and the commands themselves (`stream`, `queue`, `blob`, `backup`, `bench`).
+//! finds its data (`connect`), on which engine (`backend`), and the commands themselves
+//! (`stream`, `queue`, `blob`, `table`, `backup`, `doctor`, `policy`, `bench`).
 //!
 //! Invariant: this is the only crate that sees everything, and nothing depends on it. Commands are written against
 //! the ports of the model and cannot tell a server from a directory.
@@ -19,6 +20,7 @@ mod http;
 pub mod remote;
 mod stores;
 
+mod backend;
 mod backup;
 mod blob;
 mod command;
@@ -28,6 +30,8 @@ mod stream;
 mod table;
 
 mod bench;
+mod doctor;
+mod policy;
 
 mod confirm;
 mod failure;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anabranch_aws::{Aws, Queues, Streams, Tables};
 use anabranch_engine::Engine;
 use anabranch_model::{BlobStore, Error, QueueStore, Result, StreamStore, TableStore};
 
@@ -30,6 +31,12 @@ impl Stores {
         let remote = Arc::new(Remote::new(address));
         let stores = Stores::default().with_streams(remote.clone()).with_queues(remote.clone());
         stores.with_blobs(remote.clone()).with_tables(remote)
+    }
+
+    /// What the services of AWS keep.
+    pub(crate) fn on(aws: &Aws) -> Result<Self> {
+        let stores = Stores::default().with_streams(Arc::new(Streams::new(aws)));
+        Ok(stores.with_queues(Arc::new(Queues::new(aws))).with_tables(Arc::new(Tables::new(aws))))
     }
 
     /// These stores, with one for streams.

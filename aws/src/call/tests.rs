@@ -9,9 +9,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::*;
-use crate::action::Resource;
+use crate::action::{Resource, Use};
 
-const WRITE: Action = Action::new(Service::Kinesis, "Write", Resource::Stream);
+const WRITE: Action = Action::new(Service::Kinesis, "Write", Use::Write, Resource::Stream);
 const READ: Action = WRITE.repeatable();
 const RECEIVE: Action = WRITE.waiting();
 const CHANGE: Action = WRITE.control(5);
@@ -233,7 +233,7 @@ async fn lanes_do_not_wait_for_each_other() {
     }
     assert!(!is_served(&caller, &READ).await, "reads and writes of records share their permits");
     assert!(is_served(&caller, &RECEIVE).await && is_served(&caller, &CHANGE).await);
-    const ELSEWHERE: Action = Action::new(Service::Sqs, "Write", Resource::Queue);
+    const ELSEWHERE: Action = Action::new(Service::Sqs, "Write", Use::Write, Resource::Queue);
     assert!(is_served(&caller, &ELSEWHERE).await, "a slow service holds up another");
 }
 
