@@ -34,12 +34,15 @@ pub(crate) struct EngineArgs {
     /// With --engine aws: the profile in the files of AWS [default: AWS_PROFILE, or `default`]
     #[arg(long, global = true, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
+    /// With --engine aws: follow streams by enhanced fan-out, as this consumer; it is registered if need be
+    #[arg(long, global = true, value_name = "CONSUMER")]
+    pub(crate) fan_out: Option<String>,
 }
 
 impl EngineArgs {
     /// What the connection to AWS is told; none if AWS is not the engine.
     pub(crate) fn aws(&self) -> Result<Option<AwsOptions>, Failure> {
-        let EngineArgs { engine, endpoint, region, profile } = self;
+        let EngineArgs { engine, endpoint, region, profile, fan_out } = self;
         match engine {
             EngineName::Aws => Ok(Some(AwsOptions {
                 endpoint: endpoint.clone(),
@@ -48,11 +51,12 @@ impl EngineArgs {
                 key: None,
             })),
             EngineName::Embedded => {
-                let given = [("endpoint", endpoint), ("region", region), ("profile", profile)];
+                let given =
+                    [("endpoint", endpoint), ("region", region), ("profile", profile), ("fan-out", fan_out)];
                 match given.iter().find(|(_, value)| value.is_some()) {
                     None => Ok(None),
                     Some((flag, _)) => Err(Failure::usage(
-                        format!("--{flag} says where AWS is, and the engine is the embedded one"),
+                        format!("--{flag} is about AWS, and the engine is the embedded one"),
                         format!("add --engine aws, or leave --{flag} out"),
                     )),
                 }

@@ -7,6 +7,7 @@ use clap::Args;
 use crate::backend::{EngineArgs, connect_aws};
 use crate::config::DATA_DEFAULT;
 use crate::connect::{Connection, Missing, connect};
+use crate::emf::{Emf, MetricsFormat};
 use crate::failure::Failure;
 use crate::logging::{self, LogFormat};
 use crate::output::Output;
@@ -20,6 +21,9 @@ pub(crate) struct DataArgs {
     data: PathBuf,
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
+    /// Also write metrics to standard output
+    #[arg(long, global = true, env = "ANABRANCH_METRICS", value_enum, value_name = "FORMAT")]
+    metrics: Option<MetricsFormat>,
     /// Print JSON for programs instead of text for people
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -46,8 +50,11 @@ impl DataArgs {
         let result = runtime.block_on(async {
             logging::start(None, LogFormat::Text, "warn")?;
             let mut signals = Signals::take_over()?;
+            let metrics = self.metrics.map(|MetricsFormat::Emf| Emf::start()).transpose()?;
             let connection = match self.engine.aws()? {
-                Some(options) => Connection::aws(&connect_aws(options).await?)?,
+                Some(options) => {
+                    Connection::aws(&connect_aws(options).await?, self.engine.fan_out.as_deref())?
+                }
                 None => connect(&self.data, command, missing).await?,
             };
             let result = tokio::select! {
@@ -56,7 +63,8 @@ impl DataArgs {
             };
             // The directory is left in order whatever became of the command.
             let closed = connection.close().await;
-            result.and(closed)
+            let told = metrics.map_or(Ok(()), Emf::finish);
+            result.and(closed).and(told)
         });
         // A thread may still wait for standard input; it does not hold up the end.
         runtime.shutdown_background();

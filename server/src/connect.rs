@@ -98,8 +98,8 @@ impl Connection {
     }
 
     /// The services of AWS.
-    pub(crate) fn aws(aws: &Aws) -> Result<Self, Failure> {
-        Ok(Connection { stores: Stores::on(aws)?, place: Place::Aws })
+    pub(crate) fn aws(aws: &Aws, fan_out: Option<&str>) -> Result<Self, Failure> {
+        Ok(Connection { stores: Stores::on(aws, fan_out)?, place: Place::Aws })
     }
 
     /// The stores.

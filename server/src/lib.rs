@@ -34,6 +34,7 @@ mod doctor;
 mod policy;
 
 mod confirm;
+mod emf;
 mod failure;
 mod limits;
 mod logging;

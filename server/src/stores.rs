@@ -33,9 +33,13 @@ impl Stores {
         stores.with_blobs(remote.clone()).with_tables(remote)
     }
 
-    /// What the services of AWS keep.
-    pub(crate) fn on(aws: &Aws) -> Result<Self> {
-        let stores = Stores::default().with_streams(Arc::new(Streams::new(aws)));
+    /// What the services of AWS keep. Streams are followed by fan-out if there is a name for the consumer.
+    pub(crate) fn on(aws: &Aws, fan_out: Option<&str>) -> Result<Self> {
+        let streams = match fan_out {
+            Some(consumer) => Streams::new(aws).with_fan_out(consumer)?,
+            None => Streams::new(aws),
+        };
+        let stores = Stores::default().with_streams(Arc::new(streams));
         Ok(stores.with_queues(Arc::new(Queues::new(aws))).with_tables(Arc::new(Tables::new(aws))))
     }
 

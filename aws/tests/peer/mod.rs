@@ -102,7 +102,7 @@ impl Peer {
             command.args(["-m", "ministack"]);
             command.env("PYTHONPATH", &packages).env("PYTHONUNBUFFERED", "1");
             command.env("BIND_HOST", "127.0.0.1").env("GATEWAY_PORT", port.to_string());
-            command.env("SERVICES", "sqs").env("TMPDIR", folder);
+            command.env("SERVICES", "sqs,dynamodb").env("TMPDIR", folder);
             command
         })
         .await
@@ -198,7 +198,7 @@ fn installed(name: &str) -> PathBuf {
 
 /// A file beside this one that makes a server behave.
 fn shim(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peer").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../aws/tests/peer").join(name)
 }
 
 fn watched(program: &str) -> Command {

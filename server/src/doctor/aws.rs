@@ -22,7 +22,7 @@ pub(super) async fn examine(options: AwsOptions, wanted: &NamedArgs, clock: &dyn
         Check::of("credentials", aws.access_key().await.map(|key| format!("access key {key}"))),
     ];
     checks.extend(join_all(Service::ALL.map(|service| examine_service(&aws, service, clock))).await);
-    match Stores::on(&aws) {
+    match Stores::on(&aws, None) {
         Ok(stores) => checks.extend(named::examine(&stores, wanted).await),
         Err(error) => checks.push(Check::of("stores", Err(error))),
     }
