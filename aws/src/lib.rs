@@ -37,6 +37,7 @@
 //! * The rows of a service are joined to the others in `action::all`, from which policies are made.
 
 pub mod action;
+pub mod bare;
 pub mod config;
 pub mod policy;
 

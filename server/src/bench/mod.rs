@@ -7,17 +7,19 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `append`, `read`, `follow`, `open`, `queue`, `table`, `blob` | one bench each: what is done in a round, and which figures come of it |
+//! | `append`, `read`, `follow`, `open`, `queue`, `table`, `blob`, `aws` | one bench each: what is done in a round, and which figures come of it |
 //! | `subject` | the engine under test, brought into its steady state |
 //! | `recording` | a disk that notes the sizes of the engine's writes |
 //! | `tasks` | tasks that do the same at the same time |
 //! | `writers`, `cycles`, `items` | what such tasks do with streams, queues and tables |
 //! | `raw` | the limit: plain files, one thread |
 //! | `plain_files`, `plain_rows` | the limits of blobs and of queries: files that take their place, a redb database |
+//! | `stub` | a server of AWS's protocols that answers at once |
 //! | `statistics`, `report`, `machine` | medians, the table and the JSON, where the figures come from |
 //! | `options`, `scale`, `place`, `progress` | the command line, the folder, the bar |
 
 mod append;
+mod aws;
 mod blob;
 mod follow;
 mod open;
@@ -28,6 +30,7 @@ mod table;
 mod cycles;
 mod items;
 mod recording;
+mod stub;
 mod subject;
 mod tasks;
 mod writers;
@@ -84,6 +87,8 @@ enum BenchCommand {
     Table(Scale),
     /// Put blobs, beside plain files that are written, synced and renamed
     Blob,
+    /// What the stores on AWS cost, beside bare calls of the SDK
+    Aws,
 }
 
 /// What every bench works with.
@@ -118,6 +123,7 @@ async fn run_until_signal(args: &BenchArgs) -> Result<(), Failure> {
 async fn measure(command: BenchCommand, setting: &Setting<'_>) -> Result<Report, Failure> {
     match command {
         BenchCommand::Append => append::measure(setting).await,
+        BenchCommand::Aws => aws::measure(setting).await,
         BenchCommand::Read => read::measure(setting).await,
         BenchCommand::Follow => follow::measure(setting).await,
         BenchCommand::Open => open::measure(setting).await,

@@ -28,6 +28,9 @@ pub(crate) enum Unit {
     /// A length of time.
     #[serde(rename = "ms")]
     Milliseconds,
+    /// A short length of time.
+    #[serde(rename = "µs")]
+    Microseconds,
     /// Memory.
     #[serde(rename = "MiB")]
     Mebibytes,
@@ -40,6 +43,7 @@ impl Unit {
             Unit::RecordsPerSecond => format!("{} records/s", grouped(value.round() as u64)),
             Unit::OperationsPerSecond => format!("{} /s", grouped(value.round() as u64)),
             Unit::Milliseconds => format!("{value:.2} ms"),
+            Unit::Microseconds => format!("{value:.2} µs"),
             Unit::Mebibytes => format!("{value:.1} MiB"),
         }
     }
