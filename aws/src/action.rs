@@ -104,7 +104,8 @@ pub enum Lane {
     /// A call that the service answers late on purpose, for instance a receive that waits for messages. It has
     /// permits of its own, or those who wait would hold up those who send.
     Waiting,
-    /// A body that takes as long as its bytes need. Whoever sends it notices when they stand still.
+    /// A body that takes as long as its bytes need. Whoever sends it notices when they stand still. It waits beside those
+    /// that are answered late, or slow writers would hold up everyone.
     Moving,
     /// Making, changing and describing things: an account may do this so many times a second.
     Control {

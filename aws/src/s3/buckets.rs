@@ -1,6 +1,6 @@
 //! Making, describing and removing buckets.
 
-use anabranch_model::blob::{BucketSummary, ListOptions, UploadListOptions};
+use anabranch_model::blob::{BucketSummary, ListOptions};
 use anabranch_model::{BucketName, Error, Page, Result, Timestamp, limits};
 
 use super::explain::About;
@@ -66,18 +66,13 @@ impl Blobs {
     }
 
     async fn abort_all(&self, bucket: &BucketName) -> Result<()> {
-        loop {
-            let page = self.upload_page(bucket, UploadListOptions::default(), self.soon()).await?;
-            for entry in &page.entries {
-                match self.abort(&entry.upload, self.soon()).await {
-                    Ok(()) | Err(Error::UploadNotFound(_)) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            if page.entries.is_empty() || !page.more {
-                return Ok(());
+        for entry in self.open_uploads(bucket, "").await? {
+            match self.abort(&entry.upload, self.soon()).await {
+                Ok(()) | Err(Error::UploadNotFound(_)) => {}
+                Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
     /// Whether a bucket has keys; none if it does not exist.

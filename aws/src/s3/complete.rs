@@ -27,7 +27,8 @@ impl Blobs {
         choices: &[PartChoice],
         options: CompleteOptions,
     ) -> Result<BlobMeta> {
-        let (known, begun) = self.all_parts(upload).await?;
+        let known = self.all_parts(upload).await?;
+        let begun = self.begun_with(upload).await?;
         let parts = check_parts(choices, |number| known.iter().find(|part| part.number == number).cloned())?;
         let mut digest = DigestOfParts::new(begun);
         for part in &parts {
@@ -40,14 +41,14 @@ impl Blobs {
         self.complete_parts(upload, &parts, begun, &options).await
     }
 
-    async fn all_parts(&self, upload: &Upload) -> Result<(Vec<Part>, Begun)> {
+    async fn all_parts(&self, upload: &Upload) -> Result<Vec<Part>> {
         let (mut parts, mut after) = (Vec::new(), None);
         loop {
-            let (page, begun) = self.part_page(upload, after, limits::PAGE_ENTRIES_MAX, self.soon()).await?;
+            let (page, _) = self.part_page(upload, after, limits::PAGE_ENTRIES_MAX, self.soon()).await?;
             parts.extend(page.entries);
             let last = parts.last().map(|part: &Part| part.number);
             if !page.more || last == after {
-                return Ok((parts, begun));
+                return Ok(parts);
             }
             after = last;
         }

@@ -3,6 +3,7 @@
 //! The upload is never left behind: it is completed, or aborted when something fails or the put is dropped.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 
 use anabranch_model::blob::{
     BlobMeta, BodyDigester, BodyOptions, Checksum, ChecksumAlgorithm, ChecksumScope, Checksums,
@@ -10,6 +11,7 @@ use anabranch_model::blob::{
 };
 use anabranch_model::{BlobKey, BucketName, Error, Result};
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
@@ -88,7 +90,7 @@ impl Blobs {
     ) -> Result<BlobMeta> {
         let (mut under_way, mut parts) = (FuturesUnordered::new(), Vec::new());
         for number in 1.. {
-            let bytes = flow.next_chunk(PART_BYTES).await?;
+            let bytes = next_chunk(&mut flow, &mut under_way, &mut parts).await?;
             if bytes.is_empty() {
                 break;
             }
@@ -126,6 +128,22 @@ impl Blobs {
         digester.update(&bytes)?;
         self.send_part(upload, number, bytes, digester.finish()?, own).await
     }
+}
+
+/// The bytes of the next part. Parts before it go on meanwhile: a body may take its time.
+async fn next_chunk(
+    flow: &mut Flow,
+    under_way: &mut FuturesUnordered<BoxFuture<'_, Result<Part>>>,
+    parts: &mut Vec<Part>,
+) -> Result<Bytes> {
+    let mut chunk = pin!(flow.next_chunk(PART_BYTES));
+    while !under_way.is_empty() {
+        match select(chunk.as_mut(), under_way.next()).await {
+            Either::Left((chunk, _)) => return chunk,
+            Either::Right((part, _)) => parts.extend(part.transpose()?),
+        }
+    }
+    chunk.await
 }
 
 /// The algorithm whose checksum S3 makes of those of the parts, and the checksums that are known before the body is.

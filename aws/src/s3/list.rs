@@ -12,19 +12,44 @@ use crate::call::Deadline;
 impl Blobs {
     pub(super) async fn list_page(&self, bucket: &BucketName, options: ListOptions) -> Result<ListPage> {
         let (deadline, limit) = (self.soon(), options.limit_clamped());
-        let mut page = ListPage { next: options.after.clone(), ..ListPage::default() };
+        let mut page = self.shared_by(bucket, &options, deadline).await?;
+        // A page may be shorter than it was asked for; only the last one of ours may.
         loop {
-            let wanted = limit - page.entries.len() - page.prefixes.len();
+            let wanted = limit.saturating_sub(page.entries.len() + page.prefixes.len());
+            if wanted == 0 {
+                return Ok(page);
+            }
             let more = self.keys_behind(bucket, &options, page.next.as_ref(), wanted, deadline).await?;
-            // A page may be shorter than it was asked for; only the last one of ours may.
-            let progress = more.next != page.next && more.next.is_some();
+            if more.next.is_some() && more.next == page.next {
+                return Err(super::strange("a page that leads to itself"));
+            }
             page.entries.extend(more.entries);
             page.prefixes.extend(more.prefixes);
             page.next = more.next;
-            if !progress || page.entries.len() + page.prefixes.len() >= limit {
+            if page.next.is_none() {
                 return Ok(page);
             }
         }
+    }
+
+    /// The beginning of a page that goes on from a key which a prefix stands for: the prefix, if there are keys of it
+    /// behind that key. Servers disagree on what a listing shows there, so it is asked for without a delimiter.
+    async fn shared_by(
+        &self,
+        bucket: &BucketName,
+        options: &ListOptions,
+        deadline: Deadline,
+    ) -> Result<ListPage> {
+        let mut page = ListPage { next: options.after.clone(), ..ListPage::default() };
+        let Some(ListAfter::Key(key)) = &options.after else { return Ok(page) };
+        let Some(shared) = shared_prefix(key, options) else { return Ok(page) };
+        let within = ListOptions { prefix: shared.clone(), ..ListOptions::default() };
+        let behind = self.keys_behind(bucket, &within, options.after.as_ref(), 1, deadline).await?;
+        if !behind.entries.is_empty() {
+            page.prefixes.push(shared.clone());
+        }
+        page.next = Some(ListAfter::Prefix(shared));
+        Ok(page)
     }
 
     /// What one request shows.
@@ -52,6 +77,13 @@ impl Blobs {
         let next = if more { last(&entries, &prefixes).or_else(|| after.cloned()) } else { None };
         Ok(ListPage { entries, prefixes, next })
     }
+}
+
+/// What stands for a key in a listing, if it is not the key itself.
+fn shared_prefix(key: &BlobKey, options: &ListOptions) -> Option<String> {
+    let (prefix, delimiter) = (options.prefix.as_str(), options.delimiter()?);
+    let (before, _) = key.as_str().strip_prefix(prefix)?.split_once(delimiter)?;
+    Some(format!("{prefix}{before}{delimiter}"))
 }
 
 /// The last of what a page shows.

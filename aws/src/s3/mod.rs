@@ -154,7 +154,7 @@ impl BlobStore for Blobs {
     }
 
     async fn uploads(&self, bucket: &BucketName, options: UploadListOptions) -> Result<Page<UploadSummary>> {
-        self.upload_page(bucket, options, self.soon()).await
+        self.upload_page(bucket, options).await
     }
 
     async fn complete_upload(
@@ -167,7 +167,7 @@ impl BlobStore for Blobs {
     }
 
     async fn abort_upload(&self, upload: &Upload) -> Result<()> {
-        self.abort(upload, self.soon()).await
+        self.abort_known(upload).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! Putting a blob with one request.
 
-use anabranch_model::blob::{BlobMeta, Body, BodyDigest, Checksums, ETag, PutOptions};
+use anabranch_model::blob::{BlobMeta, Body, BodyDigest, Checksums, ETag, PutOptions, WriteCondition};
 use anabranch_model::{BlobKey, BucketName, Error, Result, Timestamp};
 use aws_smithy_runtime_api::http::Headers;
 use aws_smithy_types::base64;
@@ -74,9 +74,15 @@ impl Blobs {
         let request = guard.on(self.put_request((bucket, key), options, &options.body.expected)?);
         let request = request.header_if("content-md5", options.body.md5.map(base64::encode));
         let about = About::Blob(bucket, key);
-        let explain = |failure: Failed| match failure.code.as_deref() {
-            Some("PreconditionFailed") => Error::PreconditionFailed(key.clone()),
-            _ => about.explain(failure),
+        let explain = |failure: Failed| match (&options.condition, failure.is("PreconditionFailed")) {
+            (WriteCondition::IfAbsent | WriteCondition::IfMatch(_), true) => {
+                Error::PreconditionFailed(key.clone())
+            }
+            // It held when it was looked at; the writer decides whether to send the body once more.
+            (_, true) => {
+                Error::Unavailable(format!("others write to blob `{key}` at the same time: try again"))
+            }
+            (_, false) => about.explain(failure),
         };
         let (headers, digest) = self.send_flowing(&action::PUT_OBJECT, &request, flow, size, explain).await?;
         self.acknowledged(about, &headers, &digest, options, self.soon()).await

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anabranch_model::blob::{
     Body, BodyDigest, BodyOptions, Checksum, ChecksumAlgorithm, ChecksumScope, Checksums, ETag, Part,
-    PartNumber, Upload, UploadId, UploadListOptions, UploadOptions, UploadSummary,
+    PartNumber, Upload, UploadAfter, UploadId, UploadListOptions, UploadOptions, UploadSummary,
 };
 use anabranch_model::{BlobKey, BucketName, Error, Page, Result, limits};
 use aws_smithy_types::base64;
@@ -79,7 +79,7 @@ impl Blobs {
     }
 
     /// The checksum that an upload was begun with.
-    async fn begun_with(&self, upload: &Upload) -> Result<Begun> {
+    pub(super) async fn begun_with(&self, upload: &Upload) -> Result<Begun> {
         if let Some(begun) = self.algorithms.get(&upload.id) {
             return Ok(begun);
         }
@@ -193,26 +193,61 @@ impl Blobs {
         Ok((Page { entries, more: answer.text("IsTruncated") == "true" }, begun(&answer)))
     }
 
+    /// One page of uploads. S3 orders those of one key by time and goes on from one that must still be there, so all are
+    /// listed, and the page is cut here; few are open at a time.
     pub(super) async fn upload_page(
         &self,
         bucket: &BucketName,
         options: UploadListOptions,
-        deadline: Deadline,
     ) -> Result<Page<UploadSummary>> {
-        let after = options.after.as_ref();
-        let id = after.and_then(|after| after.upload.as_ref());
-        let request = Request::bucket("GET", bucket)
-            .query("encoding-type", "url")
-            .query_if("key-marker", after.map(|after| after.key.as_str().to_string()))
-            .query("max-uploads", options.limit.clamp(1, limits::PAGE_ENTRIES_MAX).to_string())
-            .query_if("prefix", Some(options.prefix.clone()))
-            .query_if("upload-id-marker", id.map(|id| id.as_str().to_string()))
-            .query("uploads", "");
-        let call = || self.client.ask_document(&request, self.caller.clock().now());
-        let answer = self.caller.call(&action::LIST_UPLOADS, deadline, call).await;
-        let answer = answer.map_err(|failure| About::Bucket(bucket).explain(failure))?;
-        let entries = answer.all("Upload").map(|entry| summary(bucket, entry)).collect::<Result<_>>()?;
-        Ok(Page { entries, more: answer.text("IsTruncated") == "true" })
+        let mut entries = self.open_uploads(bucket, &options.prefix).await?;
+        entries.sort_by(|one, other| one.upload.cmp(&other.upload));
+        if let Some(UploadAfter { key, upload: id }) = &options.after {
+            entries.retain(|UploadSummary { upload, .. }| match id {
+                Some(id) => (&upload.key, &upload.id) > (key, id),
+                None => upload.key > *key,
+            });
+        }
+        let limit = options.limit.clamp(1, limits::PAGE_ENTRIES_MAX);
+        let more = entries.len() > limit;
+        entries.truncate(limit);
+        Ok(Page { entries, more })
+    }
+
+    /// Every open upload of keys that begin with `prefix`.
+    pub(super) async fn open_uploads(&self, bucket: &BucketName, prefix: &str) -> Result<Vec<UploadSummary>> {
+        let mut uploads = Vec::new();
+        let mut mark: Option<(String, String)> = None;
+        loop {
+            let (key, id) = mark.clone().unzip();
+            let request = Request::bucket("GET", bucket)
+                .query("encoding-type", "url")
+                .query_if("key-marker", key)
+                .query("max-uploads", limits::PAGE_ENTRIES_MAX.to_string())
+                .query_if("prefix", Some(prefix.to_string()))
+                .query_if("upload-id-marker", id)
+                .query("uploads", "");
+            let call = || self.client.ask_document(&request, self.caller.clock().now());
+            let answer = self.caller.call(&action::LIST_UPLOADS, self.soon(), call).await;
+            let answer = answer.map_err(|failure| About::Bucket(bucket).explain(failure))?;
+            for entry in answer.all("Upload") {
+                uploads.push(summary(bucket, entry)?);
+            }
+            let next = (answer.unescaped("NextKeyMarker"), answer.text("NextUploadIdMarker").to_string());
+            match (answer.text("IsTruncated"), next) {
+                ("true", (Some(key), id)) if mark != Some((key.clone(), id.clone())) => {
+                    mark = Some((key, id))
+                }
+                ("true", _) => return Err(super::strange("a page that leads to itself")),
+                _ => return Ok(uploads),
+            }
+        }
+    }
+
+    /// Aborts for a caller, who is told if there is nothing to abort: not every server says so.
+    pub(super) async fn abort_known(&self, upload: &Upload) -> Result<()> {
+        self.part_page(upload, None, 1, self.soon()).await?;
+        self.abort(upload, self.soon()).await
     }
 
     pub(super) async fn abort(&self, upload: &Upload, deadline: Deadline) -> Result<()> {

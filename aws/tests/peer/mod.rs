@@ -27,8 +27,10 @@ const KEY: &str = "AKIATEST";
 /// Its private half.
 const SECRET: &str = "secret";
 
-/// Starts the command in its arguments, and ends it when standard input does: when whoever holds the other end is gone.
-const WATCH: &str = r#""$@" & server=$!; read -r _; kill "$server" 2>/dev/null; wait "$server""#;
+/// Starts the command in its arguments, and ends it when standard input does: when whoever holds the other end is gone. A
+/// whole group of processes may be told to end, so this one ends its server first. Some servers do not heed a request.
+const WATCH: &str =
+    r#"trap : TERM; "$@" & server=$!; read -r _; kill -9 "$server" 2>/dev/null; wait "$server""#;
 
 /// A server that runs.
 pub struct Peer {
@@ -100,8 +102,9 @@ impl Peer {
             );
             let config = folder.join("s3.json");
             std::fs::write(&config, identities).expect("the identities");
+            // Every bucket has volumes of its own.
             let mut command = watched(program.to_str().expect("a path of ASCII"));
-            command.args(["server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", "-volume.max=200"]);
+            command.args(["server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", "-volume.max=5000"]);
             command.args(["-master.volumeSizeLimitMB=64", "-master.electionTimeout=1s"]);
             command.arg(format!("-s3.port={port}")).arg(format!("-s3.config={}", config.display()));
             command.arg(format!("-dir={}", folder.display()));

@@ -14,6 +14,8 @@ pub enum Answer {
     Full(u16, Vec<String>, String),
     /// The head of an answer and a part of its body; then the connection is closed.
     Cut,
+    /// The same with these header lines and this part of a body of 500 bytes.
+    CutBehind(Vec<String>, String),
     /// None: the connection is closed.
     Closed,
 }
@@ -105,6 +107,10 @@ async fn serve(mut connection: TcpStream, script: Arc<Mutex<Box<Script>>>, asked
                 format!("HTTP/1.1 {status} X\r\n{lines}content-length: {}\r\n\r\n{body}", body.len())
             }
             Answer::Cut => "HTTP/1.1 200 X\r\ncontent-length: 500\r\n\r\n{\"Records\":[".to_string(),
+            Answer::CutBehind(lines, body) => {
+                let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+                format!("HTTP/1.1 200 X\r\n{lines}content-length: 500\r\n\r\n{body}")
+            }
             Answer::Closed => String::new(),
         };
         let sent = connection.write_all(bytes.as_bytes()).await;
