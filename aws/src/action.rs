@@ -197,7 +197,7 @@ pub(crate) use actions;
 
 /// Everything that the code can ask of AWS.
 pub fn all() -> impl Iterator<Item = &'static Action> {
-    [crate::kinesis::action::ALL, crate::s3::action::ALL].into_iter().flatten()
+    [crate::kinesis::action::ALL, crate::s3::action::ALL, crate::sqs::action::ALL].into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -244,3 +244,6 @@ impl fmt::Debug for Caller {
         f.debug_struct("Caller").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

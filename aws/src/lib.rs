@@ -46,7 +46,9 @@ mod pace;
 
 pub mod kinesis;
 pub mod s3;
+pub mod sqs;
 
 pub use config::{AccessKey, Aws, AwsOptions};
 pub use kinesis::Streams;
 pub use s3::Blobs;
+pub use sqs::Queues;

@@ -19,6 +19,11 @@ const MOTO: Skipped = &[
     ("merged_shards_end_with_their_child", "a closed shard never ends"),
     ("following_ends_with_the_shard", "a closed shard never ends"),
     ("nothing_is_lost_while_shards_split_and_merge", "a closed shard never ends"),
+    (
+        "writers_of_one_shard_keep_their_order",
+        "two that write at once get the same number, and one record is lost",
+    ),
+    ("latest_holds_while_others_write", "two that write at once get the same number, and one record is lost"),
     ("numbers_of_parents_are_smaller", "every shard counts from 1"),
     ("numbers_are_given_once", "every shard counts from 1"),
     ("an_old_position_shows_no_younger_record", "every shard counts from 1"),
@@ -31,14 +36,16 @@ const MOTO: Skipped = &[
     ("the_largest_append_is_stored", "the limits of a put are those of before 2025: 5 MB"),
 ];
 
-/// Laws are put to kinesis-mock one after the other: with several at once more of the streams never appear that it has
-/// agreed to make.
 const KINESIS_MOCK: Skipped = &[
     ("at_and_after_find_their_record", "a number that no record has is refused"),
     ("records_go_where_their_key_belongs", "the ranges of new shards are one key off"),
     ("numbers_of_parents_are_smaller", "every closed shard ends at the same small number"),
     ("numbers_are_given_once", "streams that are made in the same second share their numbers"),
-    ("the_largest_append_is_stored", "the characters of a key are counted in UTF-16"),
+    (
+        "an_old_position_shows_no_younger_record",
+        "streams that are made in the same second share their numbers",
+    ),
+    ("the_largest_append_is_stored", "a put of 10 MiB is not answered within 15 seconds"),
 ];
 
 const KINESALITE: Skipped = &[
@@ -60,6 +67,10 @@ const KINESALITE: Skipped = &[
     ("a_split_shard_ends_with_its_children", "a closed shard without records never ends"),
     ("pages_of_shards_join_to_the_listing", "the size of a page is ignored"),
     ("numbers_are_given_once", "streams that are made in the same second share their numbers; see below"),
+    (
+        "an_old_position_shows_no_younger_record",
+        "streams that are made in the same second share their numbers; see below",
+    ),
     ("bad_splits_are_refused", "a split at the last key is refused"),
     ("the_largest_append_is_stored", "the limits of a put are those of before 2025: 1 MiB a record"),
 ];
@@ -71,7 +82,10 @@ const NOWHERE: Skipped = &[(
 )];
 
 /// Following on kinesis-mock with a registered consumer.
-const FAN_OUT: Skipped = &[("following_ends_with_the_shard", "a subscription does not end with its shard")];
+const FAN_OUT: Skipped = &[
+    ("following_ends_with_the_shard", "a subscription does not end with its shard"),
+    ("following_a_deleted_stream_fails", "a subscription goes on with empty events when its stream is gone"),
+];
 
 fn cases(streams: &Streams, prefix: &str) -> Vec<Case> {
     let case = |law: &'static laws::Law| {
@@ -90,7 +104,7 @@ async fn the_laws_hold_on_moto() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_laws_hold_on_kinesis_mock() {
     let mock = Peer::kinesis_mock().await;
-    suite::hold(cases(&Streams::new(&mock.connect().await), "mock"), KINESIS_MOCK, 1).await;
+    suite::hold(cases(&Streams::new(&mock.connect().await), "mock"), KINESIS_MOCK, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -99,15 +113,16 @@ async fn the_laws_hold_on_kinesalite() {
     suite::hold(cases(&Streams::new(&kinesalite.connect().await), "lite"), KINESALITE, 4).await;
 }
 
-/// The law that needs streams which are not made in the same second.
-const ONCE: &str = "numbers_are_given_once";
+/// The laws that need streams which are not made in the same second.
+const ONCE: [&str; 2] = ["numbers_are_given_once", "an_old_position_shows_no_younger_record"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numbers_are_given_once_where_streams_take_their_time() {
     let kinesalite = Peer::kinesalite(Duration::from_millis(1_100)).await;
     let mut cases = cases(&Streams::new(&kinesalite.connect().await), "slow");
-    cases.retain(|(name, _)| *name == ONCE);
-    suite::hold(cases, &[], 1).await;
+    cases.retain(|(name, _)| ONCE.contains(name));
+    assert_eq!(cases.len(), ONCE.len(), "a law has another name");
+    suite::hold(cases, &[], 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,11 +131,11 @@ async fn the_laws_hold_with_fan_out_on_kinesis_mock() {
     let streams = Streams::new(&mock.connect().await).with_fan_out("laws").expect("a name");
     let mut cases = cases(&streams, "fan");
     cases.retain(|(name, _)| name.starts_with("follow"));
-    suite::hold(cases, FAN_OUT, 1).await;
+    suite::hold(cases, FAN_OUT, 4).await;
 }
 
 #[test]
 fn every_law_holds_on_some_server() {
-    let laws = laws::all().iter().map(|law| law.name).filter(|law| *law != ONCE);
+    let laws = laws::all().iter().map(|law| law.name).filter(|law| !ONCE.contains(law));
     suite::every_law_holds_somewhere(laws, &[MOTO, KINESIS_MOCK, KINESALITE], NOWHERE);
 }

@@ -1,8 +1,9 @@
-//! The engine: the parts, the two threads that drive them, and the ports.
+//! The engine: the parts, the threads that drive them, and the ports.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use crate::core::Core;
+use crate::journal::committer::Group;
 use crate::journal::sequencer::Done;
 use crate::journal::{Committer, Draft, Kind, Label, Urgency};
 use crate::opening;
@@ -42,7 +44,7 @@ pub struct Options {
 /// Who drives the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drive {
-    /// Two threads of its own: one commits, one does the upkeep.
+    /// Three threads of its own: one writes, one shows what is written, one does the upkeep.
     Threads,
     /// The caller, through [`Engine::commit`] and [`Engine::upkeep`], so that a run can be repeated step by step.
     Caller,
@@ -65,6 +67,9 @@ pub const SEGMENT_BYTES_MIN: u64 = 16 << 10;
 
 /// How long an idle thread waits before it looks around.
 const IDLE_WAIT: Duration = Duration::from_secs(1);
+
+/// Groups that are written and wait to be shown at most.
+const GROUPS_MAX: usize = 2;
 
 /// How long the committer waits at most for calls to arrive together.
 const LINGER_MAX: Duration = Duration::from_millis(1);
@@ -89,8 +94,8 @@ impl Drop for StopWithLast {
         self.0.journal_ends.store(true, Ordering::Release);
         self.0.core.sequencer.stop("the engine was dropped");
         self.0.core.queues.wake();
-        let Threads { journal, upkeep } = std::mem::take(&mut *self.0.threads.lock());
-        for thread in [journal, upkeep].into_iter().flatten() {
+        let Threads { journal, show, upkeep } = std::mem::take(&mut *self.0.threads.lock());
+        for thread in [journal, show, upkeep].into_iter().flatten() {
             let _ = thread.join();
         }
         self.0.core.state.shut();
@@ -114,6 +119,7 @@ struct Inner {
 #[derive(Default)]
 struct Threads {
     journal: Option<JoinHandle<()>>,
+    show: Option<JoinHandle<()>>,
     upkeep: Option<JoinHandle<()>>,
 }
 
@@ -187,7 +193,7 @@ impl Engine {
 
     /// Writes what waits; false if nothing did. For [`Drive::Caller`].
     pub fn commit(&self) -> bool {
-        self.inner.committer.commit().is_some()
+        self.inner.committer.commit()
     }
 
     /// Trims, stores a checkpoint, retires and cleans, whether due or not. For [`Drive::Caller`] and tests.
@@ -215,13 +221,13 @@ impl Inner {
         };
         turn.push(opened, |_| None);
         let mut done = turn.finish(None);
-        while self.committer.commit().is_some() {}
+        while self.committer.commit() {}
         done.try_recv().unwrap_or_else(|_| Err(Error::Stopped("the first frame was not written".into())))
     }
 
     fn start_threads(self: &Arc<Self>) -> std::io::Result<()> {
         let mut threads = self.threads.lock();
-        let spawn = |name: &str, work: fn(&Inner)| {
+        let spawn = |name: &str, work: Box<dyn FnOnce(&Inner) + Send>| {
             let inner = self.clone();
             std::thread::Builder::new().name(name.into()).spawn(move || {
                 // Without this thread whoever waits would wait for ever.
@@ -230,22 +236,37 @@ impl Inner {
                 }
             })
         };
-        threads.journal = Some(spawn("journal", Inner::commit_loop)?);
-        threads.upkeep = Some(spawn("upkeep", Inner::upkeep_loop)?);
+        let (written, to_show) = mpsc::sync_channel(GROUPS_MAX);
+        threads.show = Some(spawn("show", Box::new(move |inner| inner.show_loop(&to_show)))?);
+        threads.journal = Some(spawn("journal", Box::new(move |inner| inner.write_loop(&written)))?);
+        threads.upkeep = Some(spawn("upkeep", Box::new(Inner::upkeep_loop))?);
         Ok(())
     }
 
-    fn commit_loop(&self) {
+    fn write_loop(&self, written: &SyncSender<Group<Effect>>) {
         let (clock, sequencer) = (&self.core.clock, &self.core.sequencer);
         while !self.journal_ends.load(Ordering::Acquire) || sequencer.waiting() > 0 {
             let start = clock.elapsed();
-            match self.committer.commit() {
-                Some(answered) => {
-                    let took = clock.elapsed().saturating_sub(start);
-                    self.linger(answered, (took / 2).min(LINGER_MAX));
+            let Some(group) = self.committer.write() else {
+                // Nothing will be written any more.
+                if sequencer.stopped().is_some() {
+                    return;
                 }
-                None => sequencer.wait_arrival(IDLE_WAIT),
+                sequencer.wait_arrival(IDLE_WAIT);
+                continue;
+            };
+            let took = clock.elapsed().saturating_sub(start);
+            let callers = group.callers();
+            if written.send(group).is_err() {
+                return sequencer.stop("what is written cannot be shown; open the directory again");
             }
+            self.linger(callers, (took / 2).min(LINGER_MAX));
+        }
+    }
+
+    fn show_loop(&self, written: &Receiver<Group<Effect>>) {
+        for group in written {
+            self.committer.show(group);
         }
     }
 
@@ -277,7 +298,7 @@ impl Inner {
     fn settle(&self, mut done: Done) {
         match self.drive {
             Drive::Caller => {
-                while self.committer.commit().is_some() {}
+                while self.committer.commit() {}
                 let _ = done.try_recv();
             }
             Drive::Threads => {
@@ -288,16 +309,17 @@ impl Inner {
 
     fn close(&self) -> Result<()> {
         self.core.sequencer.drain();
-        let Threads { journal, upkeep } = std::mem::take(&mut *self.threads.lock());
-        // The upkeep first: it may wait for frames that the journal has to write.
-        for (ends, thread) in [(&self.upkeep_ends, upkeep), (&self.journal_ends, journal)] {
+        let Threads { journal, show, upkeep } = std::mem::take(&mut *self.threads.lock());
+        // The upkeep first: it may wait for frames that the journal has to write. What is written is shown at the end.
+        let ends = [(&self.upkeep_ends, upkeep), (&self.journal_ends, journal), (&self.journal_ends, show)];
+        for (ends, thread) in ends {
             ends.store(true, Ordering::Release);
             self.core.sequencer.wake();
             if let Some(thread) = thread {
                 let _ = thread.join();
             }
         }
-        while self.committer.commit().is_some() {}
+        while self.committer.commit() {}
         if self.core.read_only.is_some() {
             return Ok(());
         }

@@ -175,7 +175,9 @@ fn replay(core: &Core, covered: Covered) -> Result<Recovered> {
                 .and_then(|operation| core.catalogue.replay(operation, header.position))
                 .map_err(|_| Error::Corrupt(format!("the operation at {} makes no sense", header.position))),
             Kind::Rows => change::decode(payload)
-                .map(|changes| core.rows.apply(header.position, changes))
+                .map(|changes| {
+                    core.rows.apply(header.position, changes);
+                })
                 .map_err(|_| Error::Corrupt(format!("the rows at {} make no sense", header.position))),
             Kind::Opened | Kind::End => Ok(()),
         },

@@ -20,6 +20,10 @@ pub struct Status {
     pub shards: usize,
     /// Who follows a shard now.
     pub followers: usize,
+    /// Buckets.
+    pub buckets: usize,
+    /// Files of bodies that no blob owns any more and that are still to be removed.
+    pub body_files_doomed: usize,
     /// The end of the journal.
     pub journal_position: u64,
     /// How far the stored state goes; an opening after a crash walks the rest.
@@ -56,6 +60,8 @@ impl Status {
             streams: core.catalogue.streams(None, usize::MAX).0.len(),
             shards: shards.len(),
             followers: shards.iter().map(|(_, shard)| shard.log().followers.len()).sum(),
+            buckets: core.blobs.bucket_count(),
+            body_files_doomed: core.blobs.files.doomed(),
             journal_position: core.published.lock().position,
             covered_position: upkeep.covered(),
             segments: segments.len(),

@@ -110,9 +110,13 @@ impl Upkeep {
         }
         self.core.keep_blobs(false, settle);
         if self.checkpoint_due(now) {
-            self.checkpoint();
+            let stored = self.checkpoint();
             self.clean(settle);
             self.prepare();
+            // As much has come meanwhile.
+            if stored && self.core.rows.is_checkpoint_due() {
+                self.core.sequencer.wake_upkeep();
+            }
         }
     }
 

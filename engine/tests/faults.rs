@@ -6,9 +6,12 @@ mod crash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::Engine;
+use anabranch_engine::{Drive, Engine, Options};
 use anabranch_model::limits::{RETENTION_MAX, RETENTION_MIN};
-use anabranch_model::{Clock, Error, NewRecord, Position, ReadLimit, Result, ShardId, ShardSource};
+use anabranch_model::{
+    Clock, Error, NewRecord, Position, ReadLimit, Result, ShardId, ShardSource, StreamOptions, StreamStore,
+    Timestamp,
+};
 use anabranch_sim::{Fault, SimClock, SimDisk};
 use crash::explore::runtime;
 use crash::ledger::Ledger;
@@ -270,4 +273,40 @@ fn a_clock_that_jumps_back_neither_reorders_nor_resurrects() {
     run.clock.jump_to(run.clock.now().minus(400 * HOUR));
     run.reopen().expect("reopen");
     assert!(shards(&run.world().expect("reading"))[&ShardId::numbered(0)].records.is_empty());
+}
+
+/// How many threads of this process have a name.
+#[cfg(target_os = "linux")]
+fn threads(name: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("this process has threads").flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|found| found.trim_end() == name).count()
+}
+
+/// Waits until so many threads have a name, which each gives itself when it begins.
+#[cfg(target_os = "linux")]
+fn comes_to(name: &str, count: usize) -> bool {
+    (0..100_000).any(|_| {
+        std::thread::yield_now();
+        threads(name) == count
+    })
+}
+
+/// After a failed sync there is nothing more to write: the threads of the journal end, instead of asking for ever.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stopped_journal_needs_no_thread() {
+    let (disk, clock) = (SimDisk::new(), SimClock::new(Timestamp::from_millis(1)));
+    let options = Options { drive: Drive::Threads, ..options() };
+    let engine = Engine::open(Arc::new(disk.clone()), Arc::new(clock), options).expect("opens");
+    assert!(["journal", "show", "upkeep"].iter().all(|name| comes_to(name, 1)));
+    runtime().block_on(async {
+        disk.fail_syncs(Fault::each("journal/*"));
+        let made = engine.create_stream(&name("a"), StreamOptions::default()).await;
+        assert!(matches!(made, Err(Error::Stopped(_))), "{made:?}");
+    });
+    for name in ["journal", "show"] {
+        assert!(comes_to(name, 0), "`{name}` goes on, and has nothing to do");
+    }
+    assert_eq!(threads("upkeep"), 1);
 }

@@ -2,41 +2,20 @@
 //! acknowledged step is there, the one that was under way is there as a whole or not at all, and items, indexes,
 //! counts and changes agree.
 
-use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+mod table_world;
+
 use std::time::Duration;
 
-use anabranch_engine::{Drive, Engine, Options};
 use anabranch_model::laws::reference::ReferenceTables;
 use anabranch_model::table::{
-    Alteration, Change, ChangeView, IndexOptions, Item, KeyKind, KeySchema, Scan, TableOptions, TableState,
-    TableStore, Token, Update, Value, Write, path,
+    Alteration, ChangeView, IndexOptions, Item, KeyKind, KeySchema, TableOptions, TableStore, Token, Update,
+    Value, Write, path,
 };
-use anabranch_model::{Clock, IndexName, Next, Position, ReadLimit, Result, TableName, Timestamp};
+use anabranch_model::{Clock, IndexName, Result};
 use anabranch_sim::{SimClock, SimDisk};
+use table_world::{START, World, follows, look, name, open, run};
 
-const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const SEEDS: u64 = 10;
-
-fn open(disk: &SimDisk, clock: &SimClock) -> Engine {
-    let options = Options { segment_bytes: 64 << 10, drive: Drive::Caller, ..Options::default() };
-    Engine::open(Arc::new(disk.clone()), Arc::new(clock.clone()), options).expect("the directory opens")
-}
-
-/// Runs a call to its end; `drive` does what threads would.
-fn run<T>(call: impl Future<Output = T>, mut drive: impl FnMut()) -> T {
-    let mut call = pin!(call);
-    for _ in 0..10_000 {
-        if let Poll::Ready(done) = call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            return done;
-        }
-        drive();
-    }
-    panic!("a call does not end");
-}
 
 enum Step {
     Create(&'static str, TableOptions),
@@ -46,10 +25,6 @@ enum Step {
     Transact(Vec<(&'static str, Write)>, &'static str),
     /// Time passes, and everything is done that upkeep does.
     Upkeep(Duration),
-}
-
-fn name(text: &str) -> TableName {
-    TableName::new(text).expect("a good name")
 }
 
 fn key(id: &str) -> Item {
@@ -116,71 +91,6 @@ async fn call(store: &dyn TableStore, step: &Step) -> Result<()> {
     }
 }
 
-/// Everything that can be seen of one table.
-#[derive(Clone, Debug, PartialEq)]
-struct Picture {
-    items: BTreeMap<String, Item>,
-    counts: (u64, u64),
-    /// Entries and counts of each index that can be read.
-    indexes: BTreeMap<String, (BTreeMap<String, Item>, u64, u64)>,
-    changes: BTreeMap<String, Vec<Change>>,
-}
-
-type World = BTreeMap<String, Picture>;
-
-async fn look(store: &dyn TableStore) -> World {
-    let mut world = World::new();
-    for table in store.tables(None, 100).await.expect("a listing").entries {
-        let summary = store.table(&table).await.expect("a summary");
-        let mut indexes = BTreeMap::new();
-        for index in &summary.indexes {
-            if index.state == TableState::Active {
-                let entries = items(store, &table, Scan::new().index(&index.name)).await;
-                indexes.insert(index.name.to_string(), (entries, index.items, index.bytes));
-            }
-        }
-        let picture = Picture {
-            items: items(store, &table, Scan::new()).await,
-            counts: (summary.items, summary.bytes),
-            indexes,
-            changes: changes(store, &summary).await,
-        };
-        world.insert(table.to_string(), picture);
-    }
-    world
-}
-
-async fn items(store: &dyn TableStore, table: &TableName, scan: Scan) -> BTreeMap<String, Item> {
-    let page = store.scan(table, scan).await.expect("a page");
-    assert!(page.last.is_none(), "everything fits into a page");
-    let id = |item: &Item| format!("{:?}", item.get("id"));
-    page.items.into_iter().map(|item| (id(&item), item)).collect()
-}
-
-async fn changes(
-    store: &dyn TableStore,
-    summary: &anabranch_model::table::TableSummary,
-) -> BTreeMap<String, Vec<Change>> {
-    let mut by_key: BTreeMap<String, Vec<Change>> = BTreeMap::new();
-    let Some(stream) = &summary.changes else { return by_key };
-    for shard in store.changes().shards(stream, None, 100).await.expect("shards").entries {
-        let mut from = Position::TrimHorizon;
-        loop {
-            let batch =
-                store.changes().read(stream, &shard.id, from, ReadLimit::default()).await.expect("a batch");
-            for record in &batch.records {
-                let change = Change::decode(&record.data).expect("a change");
-                by_key.entry(format!("{:?}", change.keys)).or_default().push(change);
-            }
-            match batch.next {
-                Next::At(next) if !batch.records.is_empty() => from = next,
-                _ => break,
-            }
-        }
-    }
-    by_key
-}
-
 /// The worlds that the reference goes through, the empty one first.
 fn expected(script: &[Step]) -> Vec<World> {
     let reference = ReferenceTables::new();
@@ -188,26 +98,12 @@ fn expected(script: &[Step]) -> Vec<World> {
     for step in script {
         if let Step::Upkeep(passed) = step {
             reference.advance(*passed);
-            reference.expire();
+            reference.tidy();
         }
         run(call(&reference, step), || ()).expect("the reference does it");
         worlds.push(run(look(&reference), || ()));
     }
     worlds
-}
-
-/// Whether what was found may follow from a world; indexes that are being filled are left out.
-fn follows(found: &World, expected: &World) -> bool {
-    found.keys().eq(expected.keys())
-        && found.iter().zip(expected.values()).all(|((_, found), expected)| {
-            let same = |name: &String| {
-                found.indexes.get(name).is_none_or(|one| Some(one) == expected.indexes.get(name))
-            };
-            found.items == expected.items
-                && found.counts == expected.counts
-                && found.changes == expected.changes
-                && found.indexes.keys().all(same)
-        })
 }
 
 #[test]

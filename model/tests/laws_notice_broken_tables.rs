@@ -57,6 +57,11 @@ const NOTICED: &[(Fault, &[&str])] = &[
         "a_random_walk_agrees_with_the_reference",
     ]),
     (Fault::ChangesNeverEnd, &["changes_end_when_they_are_turned_off"]),
+    (Fault::FollowsTwice, &["following_changes_sees_each_once"]),
+    (Fault::FollowsBackwards, &["following_changes_sees_each_once"]),
+    (Fault::NeverEndsFollowing, &["following_changes_sees_each_once"]),
+    (Fault::KeepsChanges, &["changes_are_kept_for_a_day"]),
+    (Fault::TrimsEarly, &["changes_are_kept_for_a_day"]),
     (Fault::NeverExpires, &["expired_items_are_removed"]),
     (Fault::ExpiresEarly, &["items_live_until_their_time"]),
     (Fault::SwallowsErrors, &[

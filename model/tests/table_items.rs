@@ -150,6 +150,15 @@ fn damaged_items_are_refused() {
     assert!(Item::decode(&mut &deep[..]).is_err());
     let huge = [1, 1, b'a', 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
     assert!(Item::decode(&mut &huge[..]).is_err());
+    for out_of_order in [
+        &[2, 1, b'b', 6, 1, b'a', 6][..],
+        &[2, 1, b'a', 6, 1, b'a', 6],
+        &[1, 1, b's', 9, 2, 1, b'y', 1, b'x'],
+        &[1, 1, b's', 9, 2, 1, b'x', 1, b'x'],
+        &[0x81, 0, 1, b'a', 6],
+    ] {
+        assert!(Item::decode(&mut &out_of_order[..]).is_err(), "{out_of_order:?}");
+    }
 }
 
 proptest! {
@@ -166,8 +175,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_decode_or_fail(bytes in vec(any::<u8>(), 0..64)) {
-        let _ = Item::decode(&mut &bytes[..]);
+    fn any_bytes_decode_to_themselves_or_fail(bytes in vec(prop_oneof![0u8..12, any::<u8>()], 0..24)) {
+        let mut from = &bytes[..];
+        if let Ok(item) = Item::decode(&mut from) {
+            let mut encoded = Vec::new();
+            item.encode(&mut encoded);
+            prop_assert_eq!(&encoded[..], &bytes[..bytes.len() - from.len()]);
+        }
         let schema = KeySchema::hash("h", KeyKind::Text).and_range("r", KeyKind::Binary);
         let _ = schema.decode(&mut &bytes[..]);
     }

@@ -128,6 +128,8 @@ fn publish(status: &Status) {
     gauge!("anabranch_engine_streams").set(status.streams as f64);
     gauge!("anabranch_engine_shards").set(status.shards as f64);
     gauge!("anabranch_engine_followers").set(status.followers as f64);
+    gauge!("anabranch_engine_buckets").set(status.buckets as f64);
+    gauge!("anabranch_blob_files_doomed").set(status.body_files_doomed as f64);
     gauge!("anabranch_journal_position_bytes").set(status.journal_position as f64);
     gauge!("anabranch_journal_uncovered_bytes")
         .set(status.journal_position.saturating_sub(status.covered_position) as f64);
@@ -167,6 +169,12 @@ fn describe() {
         ("anabranch_engine_streams", Unit::Count, "Streams"),
         ("anabranch_engine_shards", Unit::Count, "Shards, open and closed"),
         ("anabranch_engine_followers", Unit::Count, "Followers of shards"),
+        ("anabranch_engine_buckets", Unit::Count, "Buckets"),
+        (
+            "anabranch_blob_files_doomed",
+            Unit::Count,
+            "Files of bodies that no blob owns and that are still to be removed",
+        ),
         ("anabranch_journal_position_bytes", Unit::Bytes, "The end of the journal"),
         ("anabranch_journal_uncovered_bytes", Unit::Bytes, "What an opening after a crash would walk"),
         ("anabranch_journal_segments", Unit::Count, "Files of the journal in use"),

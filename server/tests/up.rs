@@ -4,7 +4,7 @@ mod harness;
 
 use std::net::TcpListener;
 
-use harness::{Data, Server, binary, http, run};
+use harness::{Data, Server, binary, http, run, run_with_input};
 use rustix::process::Signal;
 
 #[test]
@@ -43,6 +43,8 @@ fn the_monitor_answers() {
     let server = data.serve();
     data.stream(&["create", "clicks"]).succeeded();
     data.put_lines("clicks", "a\nb\n").succeeded();
+    run(data.command_on("blob", ["create", "photos"])).succeeded();
+    run_with_input(data.command_on("blob", ["put", "-", "photos/sea"]), &[7; 131_072]).succeeded();
 
     let health = http::get(server.monitor, "/health", &[]);
     assert_eq!((health.status, &health.json()["status"]), (200, &"ok".into()));
@@ -54,6 +56,11 @@ fn the_monitor_answers() {
         "anabranch_http_requests_total{operation=\"append\",status=\"200\"} 1",
         "anabranch_http_request_duration_seconds_bucket{operation=\"append\",le=\"+Inf\"} 1",
         "anabranch_engine_streams 1",
+        "anabranch_engine_buckets 1",
+        "anabranch_blob_files_written_total 1",
+        "anabranch_blob_file_bytes_written_total 131072",
+        "anabranch_blob_folder_syncs_total 1",
+        "anabranch_blob_files_doomed 0",
         "anabranch_engine_stopped 0",
         "# TYPE anabranch_journal_live_bytes gauge",
     ] {

@@ -12,7 +12,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anabranch_model::{Batch, Error, Follow, Next, Position, ReadLimit, Result, ShardId, StreamName};
+use anabranch_model::{
+    Batch, Error, Follow, Next, Position, ReadLimit, Record, Result, SequenceNumber, ShardId, StreamName,
+};
 use aws_sdk_kinesis::operation::subscribe_to_shard::SubscribeToShardOutput;
 use aws_sdk_kinesis::types::{
     ConsumerStatus, ShardIteratorType, StartingPosition, SubscribeToShardEvent, SubscribeToShardEventStream,
@@ -177,10 +179,9 @@ impl Push {
             })
         } else {
             let reached = translate::sequence(&event.continuation_sequence_number)?;
-            // The number of the last record is safe where a server counts otherwise than Kinesis.
-            let reached = records.last().map_or(reached, |last| last.sequence.max(reached));
-            self.position = Some(Position::After(reached));
-            Next::At(Position::After(reached))
+            let reached = Position::After(furthest(self.position, records.last(), reached));
+            self.position = Some(reached);
+            Next::At(reached)
         };
         self.fruitless = None;
         if records.is_empty() && !ended {
@@ -231,6 +232,16 @@ impl Push {
             Err(failure) => return Err(failure.into()),
         }
         Ok(None)
+    }
+}
+
+/// Behind which number the next subscription starts. A server that counts otherwise than Kinesis may name a number before
+/// what it has sent, in the same event or a later one; nothing is to come twice for that.
+fn furthest(position: Option<Position>, last: Option<&Record>, reached: SequenceNumber) -> SequenceNumber {
+    let reached = last.map_or(reached, |last| last.sequence.max(reached));
+    match position {
+        Some(Position::After(number)) => number.max(reached),
+        _ => reached,
     }
 }
 
@@ -313,6 +324,29 @@ impl Streams {
             // Someone else is registering it, or this call did so before its answer was lost.
             Err(failure) if failure.kind == Kind::InUse || failure.outcome == Outcome::Unknown => Ok(None),
             Err(failure) => Err(self.busy(stream, failure)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_model::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_subscription_never_goes_back() {
+        let number = SequenceNumber::from_u128;
+        let at = |place: u128| Some(Position::After(number(place)));
+        let moment = Some(Position::AtTimestamp(Timestamp::EPOCH));
+        for (position, reached, next) in [
+            (at(7), 9, 9),
+            (at(7), 3, 7),
+            (moment, 3, 3),
+            // The record at the position itself may still be to come.
+            (Some(Position::At(number(7))), 3, 3),
+        ] {
+            assert_eq!(furthest(position, None, number(reached)), number(next), "{position:?}, {reached}");
         }
     }
 }

@@ -78,15 +78,38 @@ impl Peer {
             command.env("KINESIS_MOCK_PLAIN_PORT", port.to_string());
             command.env("KINESIS_MOCK_TLS_PORT", free_port().to_string());
             command.env("LOG_LEVEL", "ERROR").env("SHARD_LIMIT", "1000");
-            for step in ["CREATE", "DELETE", "REGISTER", "DEREGISTER", "SPLIT", "MERGE"] {
-                let what = match step {
-                    "CREATE" | "DELETE" => format!("{step}_STREAM_DURATION"),
-                    "REGISTER" | "DEREGISTER" => format!("{step}_STREAM_CONSUMER_DURATION"),
-                    "SPLIT" => "SPLIT_SHARD_DURATION".to_string(),
-                    _ => "MERGE_SHARDS_DURATION".to_string(),
-                };
-                command.env(what, "20ms");
+            for step in ["CREATE_STREAM", "REGISTER_STREAM_CONSUMER", "SPLIT_SHARD", "MERGE_SHARDS"] {
+                command.env(format!("{step}_DURATION"), "20ms");
             }
+            // A removal that it has refused, because there is no such stream, it carries out all the same when this time
+            // is over: a stream that is made meanwhile would vanish.
+            command.env("DELETE_STREAM_DURATION", "0ms");
+            command
+        })
+        .await
+    }
+
+    /// Starts fauxqs, which knows queues, and what order and duplicates are.
+    pub async fn fauxqs() -> Peer {
+        let package = installed("fauxqs-1.9.2").join("node_modules/fauxqs");
+        Peer::start("fauxqs", |port, _| {
+            let mut command = watched("node");
+            command.arg("-r").arg(shim("loopback.js")).arg("dist/server.js").current_dir(&package);
+            command.env("FAUXQS_PORT", port.to_string()).env("FAUXQS_LOGGER", "false");
+            command
+        })
+        .await
+    }
+
+    /// Starts ministack, which knows most services.
+    pub async fn ministack() -> Peer {
+        let packages = installed("ministack-1.5.33");
+        Peer::start("ministack", |port, folder| {
+            let mut command = watched("python3");
+            command.args(["-m", "ministack"]);
+            command.env("PYTHONPATH", &packages).env("PYTHONUNBUFFERED", "1");
+            command.env("BIND_HOST", "127.0.0.1").env("GATEWAY_PORT", port.to_string());
+            command.env("SERVICES", "sqs").env("TMPDIR", folder);
             command
         })
         .await

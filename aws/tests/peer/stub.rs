@@ -18,6 +18,8 @@ pub enum Answer {
     CutBehind(Vec<String>, String),
     /// None: the connection is closed.
     Closed,
+    /// None, until whoever asked goes away.
+    Never,
 }
 
 impl Answer {
@@ -112,6 +114,10 @@ async fn serve(mut connection: TcpStream, script: Arc<Mutex<Box<Script>>>, asked
                 format!("HTTP/1.1 200 X\r\n{lines}content-length: 500\r\n\r\n{body}")
             }
             Answer::Closed => String::new(),
+            Answer::Never => {
+                let _ = connection.read_u8().await;
+                return;
+            }
         };
         let sent = connection.write_all(bytes.as_bytes()).await;
         if sent.is_err() || !matches!(answer, Answer::Full(..)) {

@@ -63,6 +63,8 @@ struct FolderSync {
     begun: u64,
     /// The last one that succeeded.
     done: u64,
+    /// The last one that failed.
+    failed: u64,
     running: bool,
 }
 
@@ -140,14 +142,21 @@ impl Files {
         Ok(())
     }
 
-    /// Makes the name of a file durable. Whoever comes while a sync of the folder runs waits for the next one, and all
-    /// who wait share it.
-    pub fn sync_name(&self, id: u64) -> io::Result<()> {
-        let folder = folder_of(id);
+    /// The next sync of a folder to begin: it makes every name durable that is there by now.
+    fn next_sync(&self, folder: u8) -> u64 {
+        self.syncs.lock().entry(folder).or_default().begun + 1
+    }
+
+    /// Returns when this sync of a folder, or a later one, has succeeded. Who comes while an earlier one runs waits, and
+    /// all who wait share the next.
+    fn sync_folder(&self, folder: u8, wanted: u64) -> io::Result<()> {
         let mut syncs = self.syncs.lock();
-        let wanted = syncs.entry(folder).or_default().begun + 1;
         loop {
             let sync = syncs.entry(folder).or_default();
+            // Nothing is known any more about the names that a failed sync was to cover.
+            if sync.failed >= wanted {
+                return Err(io::Error::other("a sync of the folder that holds a new body failed"));
+            }
             if sync.done >= wanted {
                 return Ok(());
             }
@@ -160,11 +169,13 @@ impl Files {
             let mine = sync.begun;
             drop(syncs);
             let outcome = self.disk.sync_directory(&folder_path(folder));
+            metrics::counter!("anabranch_blob_folder_syncs_total").increment(1);
             syncs = self.syncs.lock();
             let sync = syncs.entry(folder).or_default();
             sync.running = false;
-            if outcome.is_ok() {
-                sync.done = mine;
+            match outcome {
+                Ok(()) => sync.done = mine,
+                Err(_) => sync.failed = mine,
             }
             self.synced.notify_all();
             return outcome;
@@ -216,13 +227,15 @@ impl Files {
                 self.doom([id]);
                 false
             }
-            _ => true,
+            _ => {
+                metrics::counter!("anabranch_blob_files_removed_total").increment(1);
+                true
+            }
         }
     }
 
     /// Doomed files that are not removed yet.
-    #[cfg(test)]
-    fn doomed(&self) -> usize {
+    pub fn doomed(&self) -> usize {
         self.known.lock().doomed.len()
     }
 
@@ -283,6 +296,8 @@ impl Drop for HeldAll {
 pub struct NewFile {
     files: Arc<Files>,
     id: u64,
+    /// The sync of its folder that makes its name durable.
+    named_by: u64,
     kept: bool,
 }
 
@@ -293,7 +308,10 @@ impl NewFile {
         loop {
             let id = files.next_id(epoch)?;
             match files.create(id) {
-                Ok(handle) => return Ok((NewFile { files: files.clone(), id, kept: false }, handle)),
+                Ok(handle) => {
+                    let named_by = files.next_sync(folder_of(id));
+                    return Ok((NewFile { files: files.clone(), id, named_by, kept: false }, handle));
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(io_error(error)),
             }
@@ -303,6 +321,11 @@ impl NewFile {
     /// Its id.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Makes its name durable. A sync of the folder that somebody else began since the file was made has done that.
+    pub fn sync_name(&self) -> io::Result<()> {
+        self.files.sync_folder(folder_of(self.id), self.named_by)
     }
 
     /// A frame that makes a row its owner has its place in the journal: whether the frame will be durable is not known
@@ -387,13 +410,43 @@ mod tests {
     #[test]
     fn a_failed_sync_of_a_folder_is_nobodys_success() {
         let disk = SimDisk::new();
-        let files = Files::new(Arc::new(disk.clone()));
-        let id = files.next_id(0).expect("an id");
-        drop(files.create(id).expect("made"));
+        let files = Arc::new(Files::new(Arc::new(disk.clone())));
+        let [first, second] = [(), ()].map(|()| NewFile::create(&files, 0).expect("made").0);
         disk.fail_syncs(anabranch_sim::Fault::next("blobs/00"));
-        assert!(files.sync_name(id).is_err());
+        assert!(first.sync_name().is_err());
+        let (later, _) = NewFile::create(&files, 0).expect("made");
         let before = disk.syncs().len();
-        assert!(files.sync_name(id).is_ok());
+        assert!(later.sync_name().is_ok(), "it was not there when the sync failed");
+        assert_eq!(disk.syncs().len(), before + 1);
+        assert!(first.sync_name().is_err() && second.sync_name().is_err(), "nothing is known about these");
+    }
+
+    #[test]
+    fn files_that_are_made_at_the_same_time_share_the_sync_of_their_folder() {
+        let disk = SimDisk::new();
+        let files = Arc::new(Files::new(Arc::new(disk.clone())));
+        let made: Vec<NewFile> = (0..8).map(|_| NewFile::create(&files, 0).expect("made").0).collect();
+        let before = disk.syncs().len();
+        made.iter().for_each(|file| file.sync_name().expect("synced"));
+        assert_eq!(disk.syncs().len(), before + 1, "one for all that were there when it began");
+        let (later, _) = NewFile::create(&files, 0).expect("made");
+        later.sync_name().expect("synced");
+        assert_eq!(disk.syncs().len(), before + 2, "it was made behind the first one");
+    }
+
+    #[test]
+    fn a_file_that_is_made_while_its_folder_is_synced_waits_for_the_next_sync() {
+        let disk = SimDisk::new();
+        let files = Arc::new(Files::new(Arc::new(disk.clone())));
+        let (first, _) = NewFile::create(&files, 0).expect("made");
+        let wanted = files.next_sync(0);
+        files.syncs.lock().entry(0).or_default().begun += 1;
+        let (second, _) = NewFile::create(&files, 0).expect("made");
+        files.syncs.lock().entry(0).or_default().done = wanted;
+        let before = disk.syncs().len();
+        first.sync_name().expect("synced");
+        assert_eq!(disk.syncs().len(), before);
+        second.sync_name().expect("synced");
         assert_eq!(disk.syncs().len(), before + 1);
     }
 }

@@ -156,3 +156,82 @@ fn shared<'a>(key: &'a BlobKey, options: &ListOptions) -> Option<&'a str> {
     let cut = rest.find(delimiter)?;
     Some(&key.as_str()[..options.prefix.len() + cut + delimiter.len()])
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use anabranch_model::Timestamp;
+    use anabranch_model::blob::{BlobStore, PutOptions};
+    use anabranch_sim::{SimClock, SimDisk};
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::journal::Urgency;
+    use crate::rows::Change;
+    use crate::{Engine, Options};
+
+    /// A bucket with rows, of which those that end in `!` are traps: whoever comes to one cannot read it.
+    async fn bucket_of(rows: &[&str]) -> (Engine, BucketName) {
+        let clock = SimClock::new(Timestamp::from_millis(1));
+        let engine = Engine::open(Arc::new(SimDisk::new()), Arc::new(clock), Options::default());
+        let (engine, name) = (engine.expect("opens"), BucketName::new("bucket").expect("a name"));
+        engine.create_bucket(&name).await.expect("made");
+        let core = engine.core();
+        let base = layout::blobs(core.blobs.bucket(&name).expect("there").number);
+        for row in rows {
+            if let Some(text) = row.strip_suffix('!') {
+                let key = Bytes::from([&base[..], text.as_bytes(), &[0xff]].concat());
+                core.submit(|| {
+                    let change = Change::put(key.clone(), Bytes::new());
+                    let accepting = core.rows.accept(vec![key.clone()]);
+                    core.write_rows(accepting, vec![change], Urgency::Normal, &mut None, None)
+                })
+                .await
+                .expect("written");
+            } else {
+                let (key, body) = (BlobKey::new(row).expect("a key"), futures_util::stream::empty());
+                let put = engine.put(&name, &key, Box::pin(body), PutOptions::default());
+                put.await.expect("put");
+            }
+        }
+        (engine, name)
+    }
+
+    fn shown(page: ListPage) -> (Vec<String>, Vec<String>, Option<ListAfter>) {
+        let keys = page.entries.iter().map(|entry| entry.key.as_str().to_owned());
+        (keys.collect(), page.prefixes, page.next)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_listing_comes_to_no_row_that_a_prefix_stands_for() {
+        let (engine, name) = bucket_of(&["a/1", "a/2!", "b", "c/d/1", "c/d/2!", "c/e", "f"]).await;
+        let delimited = |prefix: &str| ListOptions {
+            prefix: prefix.into(),
+            delimiter: Some("/".into()),
+            ..ListOptions::default()
+        };
+        let root = engine.list(&name, delimited("")).await.expect("no trap");
+        assert_eq!(shown(root), (vec!["b".into(), "f".into()], vec!["a/".into(), "c/".into()], None));
+        let below = engine.list(&name, delimited("c/")).await.expect("no trap");
+        assert_eq!(shown(below), (vec!["c/e".into()], vec!["c/d/".into()], None));
+        let behind = ListOptions { after: Some(ListAfter::Prefix("a/".into())), ..delimited("") };
+        assert_eq!(shown(engine.list(&name, behind).await.expect("no trap")).1, ["c/"]);
+        let trapped = engine.list(&name, delimited("a/")).await;
+        assert!(matches!(trapped, Err(Error::Corrupt(_))), "{trapped:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_listing_comes_to_one_row_behind_its_page() {
+        let (engine, name) = bucket_of(&["a!", "b", "c", "d", "e!"]).await;
+        let after = Some(ListAfter::Key(BlobKey::new("b").expect("a key")));
+        let one = ListOptions { after: after.clone(), limit: 1, ..ListOptions::default() };
+        let next = Some(ListAfter::Key(BlobKey::new("c").expect("a key")));
+        let page = engine.list(&name, one).await.expect("no trap");
+        assert_eq!(shown(page), (vec!["c".into()], vec![], next));
+        for (after, limit) in [(after, 2), (None, 1)] {
+            let trapped = engine.list(&name, ListOptions { after, limit, ..ListOptions::default() }).await;
+            assert!(matches!(trapped, Err(Error::Corrupt(_))), "{trapped:?}");
+        }
+    }
+}

@@ -100,6 +100,11 @@ impl Blobs {
         })
     }
 
+    /// How many buckets are visible.
+    pub fn bucket_count(&self) -> usize {
+        self.buckets.read().len()
+    }
+
     /// A bucket that is visible.
     pub fn bucket(&self, name: &BucketName) -> Result<Arc<Bucket>> {
         self.buckets.read().get(name).cloned().ok_or_else(|| Error::BucketNotFound(name.clone()))

@@ -130,6 +130,7 @@ impl Core {
             }
         }
         if orphans > 0 {
+            metrics::counter!("anabranch_blob_orphans_found_total").increment(orphans);
             tracing::info!(folder, orphans, "files of bodies that no blob owns are removed");
         }
         folders.pop();

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use anabranch_model::Result;
 use anabranch_model::blob::{Body, BodyDigest, BodyDigester, BodyOptions};
 use bytes::{Bytes, BytesMut};
+use futures_util::future::join;
 use futures_util::{FutureExt, StreamExt};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::block::BlockWriter;
 use super::files::{Files, NewFile};
@@ -21,6 +23,8 @@ use crate::stream::read::on_disk_thread;
 const BATCH_BYTES: usize = 1 << 20;
 /// Bytes from which on a put does not wait for more before it writes what it has.
 const WAITING_BYTES: usize = 64 << 10;
+/// Bytes that are summed in one turn of a task.
+const TURN_BYTES: usize = 256 << 10;
 /// Pieces shorter than this are gathered in one: what belongs to a piece would be more than the piece.
 const PIECE_BYTES_MIN: usize = 4 << 10;
 /// Longest body that is kept in a row.
@@ -78,20 +82,42 @@ impl Core {
             let place = Place::Inline(batch.pieces.concat().into());
             return Ok(TakenBody { digest: digester.finish()?, place });
         }
-        let mut writing = Writing::Begun(self.blobs.files.clone(), self.epoch, Box::new(digester));
+        let mut writing = Writing::Begun(self.blobs.files.clone(), self.epoch);
         loop {
             let permit = self.budget.write(batch.bytes).await;
-            let step = move || {
-                let _permit = permit;
-                writing.write(batch)
-            };
-            match on_disk_thread(step).await? {
+            let admitted = Arc::new(Admitted { batch, _permit: permit });
+            let taken = admitted.clone();
+            // Neither needs the other, and to sum a body takes longer than to bring it to a fast disk.
+            let step = on_disk_thread(move || writing.write(&taken.batch));
+            let (written, summed) = join(step, sum(&mut digester, &admitted.batch)).await;
+            summed?;
+            match written? {
                 Step::Next(next) => writing = next,
-                Step::Done(taken) => return Ok(taken),
+                Step::Done(place) => return Ok(TakenBody { digest: digester.finish()?, place }),
             }
             batch = arriving.gather().await?;
         }
     }
+}
+
+/// A batch with the memory that it occupies, given back when nobody needs its pieces any more.
+struct Admitted {
+    batch: Batch,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Sums pieces in the caller's task, which gives way to others before it has taken half a millisecond.
+async fn sum(digester: &mut BodyDigester, batch: &Batch) -> Result<()> {
+    let mut bytes = 0;
+    for part in batch.pieces.iter().flat_map(|piece| piece.chunks(TURN_BYTES)) {
+        if bytes + part.len() > TURN_BYTES {
+            tokio::task::yield_now().await;
+            bytes = 0;
+        }
+        digester.update(part)?;
+        bytes += part.len();
+    }
+    Ok(())
 }
 
 /// Pieces that are written in one step.
@@ -171,42 +197,39 @@ impl Arriving {
 /// A file that is being written. It goes with its file if nobody finishes it.
 enum Writing {
     /// With the epoch that names its file.
-    Begun(Arc<Files>, u32, Box<BodyDigester>),
+    Begun(Arc<Files>, u32),
     Open(Box<OpenFile>),
 }
 
 struct OpenFile {
-    files: Arc<Files>,
     file: NewFile,
     writer: BlockWriter,
-    digester: Box<BodyDigester>,
 }
 
 enum Step {
     Next(Writing),
-    Done(TakenBody),
+    Done(Place),
 }
 
 impl Writing {
-    fn write(self, batch: Batch) -> Result<Step> {
+    fn write(self, batch: &Batch) -> Result<Step> {
         let mut open = match self {
             Writing::Open(open) => open,
-            Writing::Begun(files, epoch, digester) => {
+            Writing::Begun(files, epoch) => {
                 let (file, handle) = NewFile::create(&files, epoch)?;
                 let writer = BlockWriter::new(handle, file.id());
-                Box::new(OpenFile { files, file, writer, digester })
+                Box::new(OpenFile { file, writer })
             }
         };
-        batch.pieces.iter().try_for_each(|piece| open.digester.update(piece))?;
         open.writer.write(&batch.pieces, batch.last).map_err(io_error)?;
         if !batch.last {
             return Ok(Step::Next(Writing::Open(open)));
         }
-        let OpenFile { files, file, writer, digester } = *open;
-        // What is refused needs no sync.
-        let digest = digester.finish()?;
+        let OpenFile { file, writer } = *open;
         writer.sync().map_err(io_error)?;
-        files.sync_name(file.id()).map_err(io_error)?;
-        Ok(Step::Done(TakenBody { digest, place: Place::File(file, writer.length()) }))
+        file.sync_name().map_err(io_error)?;
+        metrics::counter!("anabranch_blob_files_written_total").increment(1);
+        metrics::counter!("anabranch_blob_file_bytes_written_total").increment(writer.length());
+        Ok(Step::Done(Place::File(file, writer.length())))
     }
 }

@@ -1,7 +1,8 @@
 //! The committer: turns whatever arrived during the last sync into one write and one sync.
 //!
-//! What must hold: [`Committer::commit`] is called by one thread at a time, and publishes only what a successful
-//! sync covers.
+//! One thread writes, and another shows what was written while the disk is busy with the next write. What must hold:
+//! [`Committer::write`] and [`Committer::show`] are each called by one thread at a time; groups are shown in the order
+//! in which they were written, and only what a successful sync covers.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -35,6 +36,20 @@ pub trait Publish<E>: Send + Sync {
     fn publish(&self, frames: Vec<Durable<E>>, end: u64);
 }
 
+/// Frames of one write that are durable, and who waits for them.
+pub struct Group<E> {
+    frames: Vec<Durable<E>>,
+    end: u64,
+    waiting: Vec<Waiter>,
+}
+
+impl<E> Group<E> {
+    /// How many calls it completes.
+    pub fn callers(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
 /// Writes the queue of the [`Sequencer`] to the [`Segments`].
 pub struct Committer<E, P> {
     sequencer: Arc<Sequencer<E>>,
@@ -61,18 +76,32 @@ impl<E, P: Publish<E>> Committer<E, P> {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Writes what has arrived, and returns how many calls that completed; `None` if nothing had arrived.
-    pub fn commit(&self) -> Option<usize> {
+    /// Writes and shows what has arrived; false if nothing had.
+    pub fn commit(&self) -> bool {
+        let written = self.write();
+        let any = written.is_some();
+        written.into_iter().for_each(|group| self.show(group));
+        any
+    }
+
+    /// Makes a durable group visible, and answers those who wait for it.
+    pub fn show(&self, group: Group<E>) {
+        if !group.frames.is_empty() {
+            self.publisher.publish(group.frames, group.end);
+        }
+        acknowledge(group.waiting, Ok(()));
+    }
+
+    /// Writes what has arrived; `None` if nothing had. The group has to be shown.
+    pub fn write(&self) -> Option<Group<E>> {
         let group = self.sequencer.take(WRITE_BYTES_MAX);
         let first = group.first()?;
         let (start, mut waiting) = (first.position, Vec::with_capacity(group.len()));
         let frames = self.seal(group, &mut waiting);
-        let callers = waiting.len();
-        match self.write(start, &frames) {
+        match self.make_durable(start, &frames) {
             Ok(end) => {
                 self.durable.store(end, Ordering::Release);
-                self.publisher.publish(frames, end);
-                acknowledge(waiting, Ok(()));
+                Some(Group { frames, end, waiting })
             }
             Err(error) => {
                 // Nothing is known about the bytes of a failed write or sync. Whoever opens the directory again
@@ -81,9 +110,9 @@ impl<E, P: Publish<E>> Committer<E, P> {
                 tracing::error!(%error, position = start, "the journal stops");
                 self.sequencer.stop(&reason);
                 acknowledge(waiting, Err(Error::Stopped(reason)));
+                Some(Group { frames: Vec::new(), end: start, waiting: Vec::new() })
             }
         }
-        Some(callers)
     }
 
     fn seal(&self, group: Vec<Pending<E>>, waiting: &mut Vec<Waiter>) -> Vec<Durable<E>> {
@@ -103,7 +132,7 @@ impl<E, P: Publish<E>> Committer<E, P> {
     }
 
     /// The line that makes a record durable is in here: it returns when the disk has the bytes.
-    fn write(&self, start: u64, frames: &[Durable<E>]) -> std::io::Result<u64> {
+    fn make_durable(&self, start: u64, frames: &[Durable<E>]) -> std::io::Result<u64> {
         let segment = self.segments.holding(start).expect("a segment stays while the journal writes to it");
         let parts: Vec<IoSlice<'_>> = frames.iter().map(|frame| IoSlice::new(&frame.bytes)).collect();
         segment.file.write_durably_at(self.segments.offset(start), &parts)?;

@@ -84,6 +84,9 @@ pub struct Sequencer<E> {
     upkeep_due_changed: Condvar,
 }
 
+/// How long a journal that is drained waits at most before it looks whether that is over.
+const DRAINING_WAIT: Duration = Duration::from_millis(1);
+
 /// Room for an [`Kind::End`] frame is kept in every segment.
 const END_BYTES: u64 = HEADER_BYTES as u64;
 
@@ -210,7 +213,9 @@ impl<E> Sequencer<E> {
     /// Waits until a call has frames here, the journal stops, or the time is over.
     pub fn wait_arrival(&self, at_most: Duration) {
         let mut inner = self.inner.lock();
-        if inner.callers == 0 && inner.stopped.is_none() && !inner.draining {
+        // Whoever drains may wait for a checkpoint, and then for this thread.
+        let at_most = if inner.draining { at_most.min(DRAINING_WAIT) } else { at_most };
+        if inner.callers == 0 && inner.stopped.is_none() {
             self.arrived.wait_for(&mut inner, at_most);
         }
     }

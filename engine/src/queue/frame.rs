@@ -11,6 +11,7 @@ use anabranch_model::limits::MOVES_REMEMBERED_MAX;
 use anabranch_model::{Error, Result};
 use bytes::Bytes;
 use parking_lot::MutexGuard;
+use smallvec::SmallVec;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::counts::Shown;
@@ -20,7 +21,7 @@ use super::options::MoveRow;
 use crate::core::{Attempt, Core};
 use crate::journal::Urgency;
 use crate::journal::sequencer::Done;
-use crate::rows::{Accepting, Change, Order, Rows};
+use crate::rows::{Accepting, Change, Key, Order, Rows};
 
 /// Bytes of bodies after which a frame takes no more of them from another queue.
 pub const MOVED_BYTES_MAX: usize = 1 << 20;
@@ -36,13 +37,12 @@ pub struct Frame<'a> {
     pub now: u64,
     /// Receivers to wake when the frame is durable.
     pub wakes: usize,
-    /// The front of the queue behind this frame.
-    pub front: Option<Bytes>,
     /// How far a move is with this frame.
     pub moving: Option<MoveRow>,
     /// A receive that can be repeated.
     pub attempt: Option<(String, held::Attempt)>,
-    changes: BTreeMap<Bytes, Changed>,
+    /// Changed rows by their keys, in order: there are few.
+    changes: Vec<(Bytes, Changed)>,
     placed: Vec<Change>,
     /// Messages that the frame brought so far.
     pub(super) added: u16,
@@ -76,10 +76,9 @@ impl<'a> Frame<'a> {
             held,
             now,
             wakes: 0,
-            front: None,
             moving: None,
             attempt: None,
-            changes: BTreeMap::new(),
+            changes: Vec::new(),
             placed: Vec::new(),
             added: 0,
             bytes: 0,
@@ -119,9 +118,24 @@ impl<'a> Frame<'a> {
         self.bytes >= self.bytes_max
     }
 
+    fn find_changed(&self, key: &[u8]) -> std::result::Result<usize, usize> {
+        self.changes.binary_search_by(|(other, _)| other[..].cmp(key))
+    }
+
+    fn changed(&self, key: &[u8]) -> Option<&Changed> {
+        self.find_changed(key).ok().map(|at| &self.changes[at].1)
+    }
+
+    fn set(&mut self, key: Bytes, changed: Changed) {
+        match self.find_changed(&key) {
+            Ok(at) => self.changes[at].1 = changed,
+            Err(at) => self.changes.insert(at, (key, changed)),
+        }
+    }
+
     /// One row.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        if let Some(changed) = self.changes.get(key) {
+        if let Some(changed) = self.changed(key) {
             return Ok(changed.value.clone());
         }
         match self.held.pending(key) {
@@ -149,7 +163,7 @@ impl<'a> Frame<'a> {
         let mut found = BTreeMap::new();
         let bounds = (Bound::Included(&from[..]), Bound::Excluded(&end[..]));
         self.rows.snapshot()?.range(bounds, Order::Forward, |key, value| {
-            if self.changes.contains_key(key) || self.held.pending(key).is_some() {
+            if self.changed(key).is_some() || self.held.pending(key).is_some() {
                 return Ok(ControlFlow::Continue(()));
             }
             found.insert(
@@ -158,9 +172,9 @@ impl<'a> Frame<'a> {
             );
             Ok(if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
-        let pending = self.held.pending_range(from, end).filter(|(key, _)| !self.changes.contains_key(*key));
-        let changed =
-            self.changes.range(from.clone()..end.clone()).map(|(key, changed)| (key, &changed.value));
+        let pending = self.held.pending_range(from, end).filter(|(key, _)| self.changed(key).is_none());
+        let changed = self.changes.iter().filter(|(key, _)| from <= key && key < end);
+        let changed = changed.map(|(key, changed)| (key, &changed.value));
         for rows in [&mut pending.take_live(limit), &mut changed.take_live(limit)] {
             found.append(rows);
         }
@@ -169,13 +183,13 @@ impl<'a> Frame<'a> {
 
     /// A row gets a value.
     pub fn put(&mut self, key: Bytes, value: Vec<u8>) {
-        let fresh = self.changes.get(&key).is_some_and(|changed| changed.fresh);
-        self.changes.insert(key, Changed { value: Some(value.into()), fresh });
+        let fresh = self.changed(&key).is_some_and(|changed| changed.fresh);
+        self.set(key, Changed { value: Some(value.into()), fresh });
     }
 
     /// A row gets a value, under a key that was never used.
     pub fn put_fresh(&mut self, key: Bytes, value: Vec<u8>) {
-        self.changes.insert(key, Changed { value: Some(value.into()), fresh: true });
+        self.set(key, Changed { value: Some(value.into()), fresh: true });
     }
 
     /// A row gets a value, under a key that the frame completes.
@@ -185,10 +199,9 @@ impl<'a> Frame<'a> {
 
     /// A row goes.
     pub fn remove(&mut self, key: Bytes) {
-        if self.changes.get(&key).is_some_and(|changed| changed.fresh) {
-            self.changes.remove(&key);
-        } else {
-            self.changes.insert(key, Changed { value: None, fresh: false });
+        match self.find_changed(&key) {
+            Ok(at) if self.changes[at].1.fresh => drop(self.changes.remove(at)),
+            _ => self.set(key, Changed { value: None, fresh: false }),
         }
     }
 
@@ -198,25 +211,19 @@ impl<'a> Frame<'a> {
     }
 
     /// The changes in the order in which the frame makes them.
-    fn collect(&self) -> Vec<Change> {
-        let exact = self.changes.iter().map(|(key, changed)| match &changed.value {
-            Some(value) if changed.fresh => Change::put_fresh(key.clone(), value.clone()),
-            Some(value) => Change::put(key.clone(), value.clone()),
-            None => Change::remove(key.clone()),
-        });
-        exact.chain(self.placed.iter().cloned()).collect()
+    fn take_changes(&mut self) -> impl Iterator<Item = Change> {
+        let exact = std::mem::take(&mut self.changes).into_iter();
+        let exact =
+            exact.map(|(key, Changed { value, fresh })| Change { key: Key::Exact(key), value, fresh });
+        exact.chain(std::mem::take(&mut self.placed))
     }
 
-    /// Makes the frame part of the accepted side.
-    fn accept(mut self, position: u64) {
-        let changes = self.collect();
+    /// Makes the frame, with the changes that were taken from it, part of the accepted side.
+    fn accept(mut self, position: u64, changes: &[Change]) {
         let held = &mut *self.held;
         for (before, after) in self.counted.drain(..) {
             before.into_iter().for_each(|shown| held.counts.remove(shown));
             after.into_iter().for_each(|shown| held.counts.add(shown));
-        }
-        if let Some(front) = self.front.take() {
-            held.front = front;
         }
         if let Some(row) = self.moving.take() {
             held.moves.retain(|other| other.id != row.id);
@@ -228,25 +235,18 @@ impl<'a> Frame<'a> {
         if let Some((name, attempt)) = self.attempt.take() {
             held.attempts.insert(name, attempt);
         }
-        let rows: Vec<_> =
-            changes.into_iter().map(|change| (change.key.at(position), change.value)).collect();
-        for (key, _) in rows.iter().filter(|(_, value)| value.is_some()) {
+        for Change { key, value, .. } in changes {
+            let key = key.exact();
             match key.get(9..11) {
-                Some(b"qw") if *key < held.front => held.front = key.clone(),
-                Some(b"qb") => {
-                    held.oldest = keys::place_of(key).map_or(held.oldest, |at| at.min(held.oldest))
+                Some(b"qw") => held.window.accept(key, value.as_ref()),
+                Some(b"qb") if value.is_some() => {
+                    held.oldest = keys::place_of(key).map_or(held.oldest, |at| at.min(held.oldest));
                 }
                 _ => {}
             }
         }
+        let rows = changes.iter().map(|change| (change.key.exact().clone(), change.value.clone()));
         held.remember(position, rows);
-    }
-
-    /// Notes that nothing waits before a key, although the frame is not written.
-    pub fn keep_front(&mut self) {
-        if let Some(front) = self.front.take() {
-            self.held.front = front;
-        }
     }
 }
 
@@ -271,11 +271,14 @@ pub fn write(
     permit: &mut Option<OwnedSemaphorePermit>,
 ) -> Attempt<u64> {
     let mut changes = others;
+    let mut parts = Vec::with_capacity(frames.len());
     for frame in &mut frames {
         frame.lead_groups()?;
-        changes.extend(frame.collect());
+        let start = changes.len();
+        changes.extend(frame.take_changes());
+        parts.push(start..changes.len());
     }
-    let wakes: Vec<(Arc<Queue>, usize)> =
+    let wakes: SmallVec<[(Arc<Queue>, usize); 1]> =
         frames.iter().map(|frame| (frame.queue.clone(), frame.wakes)).collect();
     let then = move |position| {
         for (queue, wakes) in wakes {
@@ -283,9 +286,12 @@ pub fn write(
             (0..wakes).for_each(|_| queue.changed.notify_one());
         }
     };
-    let (position, done) = core.write_rows(accepting, changes, urgency, permit, Some(Box::new(then)))?;
-    frames.into_iter().for_each(|frame| frame.accept(position));
-    Ok((position, done))
+    let note = |position, changes: &[Change]| {
+        for (frame, part) in frames.into_iter().zip(parts) {
+            frame.accept(position, &changes[part]);
+        }
+    };
+    core.write_rows_noted(accepting, changes, urgency, permit, Some(Box::new(then)), note)
 }
 
 /// What a call waits for that changes nothing: whatever it has seen must be durable before it answers.

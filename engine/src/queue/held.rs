@@ -13,8 +13,9 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::counts::Counts;
-use super::keys::{self, Place};
+use super::keys::Place;
 use super::options::{MoveRow, QueueRow};
+use super::window::Window;
 
 /// A queue.
 pub struct Queue {
@@ -47,8 +48,8 @@ pub struct Accepted {
     pub counts: Counts,
     /// The latest time that a call saw. Time does not go back for a queue.
     pub now: u64,
-    /// No message waits before this key, so that no call looks at what was taken long ago.
-    pub front: Bytes,
+    /// The next messages.
+    pub window: Window,
     /// No message lies before this place.
     pub oldest: Place,
     /// What receives that can be repeated gave lately.
@@ -90,7 +91,7 @@ impl Queue {
             deleted: false,
             counts: Counts::default(),
             now: 0,
-            front: keys::waiting_prefix(row.number, 0).into(),
+            window: Window::new(row.number),
             oldest: Place::from_u128(0),
             attempts: HashMap::new(),
             moves: Vec::new(),
@@ -165,7 +166,7 @@ impl Accepted {
     }
 
     /// Remembers what a frame does.
-    pub fn remember(&mut self, position: u64, rows: Vec<(Bytes, Option<Bytes>)>) {
+    pub fn remember(&mut self, position: u64, rows: impl ExactSizeIterator<Item = (Bytes, Option<Bytes>)>) {
         let mut keys = Vec::with_capacity(rows.len());
         for (key, value) in rows {
             keys.push(key.clone());
@@ -190,7 +191,7 @@ impl Accepted {
         self.number = number;
         self.counts = Counts::default();
         self.counts.at(now);
-        self.front = keys::waiting_prefix(number, 0).into();
+        self.window = Window::new(number);
         self.oldest = Place::from_u128(0);
     }
 }

@@ -237,6 +237,11 @@ pub fn moving(number: u64, id: u64) -> Bytes {
     key.into()
 }
 
+/// The key right behind another one.
+pub fn next(key: &[u8]) -> Bytes {
+    [key, &[0]].concat().into()
+}
+
 /// The first key that does not begin with `prefix`, whose last byte is not the largest.
 pub fn behind(prefix: &[u8]) -> Bytes {
     let mut key = prefix.to_vec();

@@ -17,7 +17,7 @@
 //! number of calls on one queue share a sync. What must hold: whoever locks several queues asks in the order of their
 //! numbers, behind the lock of the catalogue; nothing is answered that rests on a frame which is not durable.
 //!
-//! Read in this order: what is stored ([`keys`], [`stored`]), one queue ([`held`], [`counts`], [`frame`], [`place`]),
+//! Read in this order: what is stored ([`keys`], [`stored`]), one queue ([`held`], [`counts`], [`frame`], [`place`], [`window`]),
 //! the calls ([`catalogue`], [`send`], [`receive`], [`receipts`], [`purge`]), dead letters ([`bury`], [`moves`]), and
 //! what happens by itself ([`upkeep`]).
 
@@ -29,6 +29,7 @@ pub mod counts;
 pub mod frame;
 pub mod held;
 pub mod place;
+pub mod window;
 
 pub mod catalogue;
 pub mod purge;

@@ -209,13 +209,13 @@ impl Frame<'_> {
         old.into_iter().for_each(|id| self.remove(keys::moving(self.queue.born, id)));
     }
 
-    fn visible(&self, limit: usize) -> Result<Vec<Message>> {
+    fn visible(&mut self, limit: usize) -> Result<Vec<Message>> {
         let end = keys::waiting_prefix(self.held.number, self.now + 1).into();
-        let rows = self.scan(&self.held.front, &end, limit)?;
+        let rows = self.next_waiting(&end, limit)?;
         rows.into_iter().map(|(key, row)| self.waiting(&key, &row)).collect()
     }
 
-    fn first_visible(&self) -> Result<Option<Message>> {
+    fn first_visible(&mut self) -> Result<Option<Message>> {
         Ok(self.visible(1)?.pop())
     }
 

@@ -60,7 +60,7 @@ impl Core {
                 self.write_rows(accepting, changes, Urgency::Upkeep, &mut permit, Some(then))?;
             frame.held.empty(number);
             // Whoever finds a message gone waits until that is durable.
-            frame.held.remember(position, Vec::new());
+            frame.held.remember(position, std::iter::empty());
             Ok((position, done))
         })
         .await

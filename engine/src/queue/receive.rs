@@ -114,7 +114,6 @@ impl Core {
             }
             if frame.is_empty() {
                 let next = frame.next_due(self.queues.in_flight_max)?;
-                frame.keep_front();
                 return Ok((Taken::Nothing(next), done()));
             }
             let number = frame.held.number;
@@ -204,10 +203,8 @@ impl<'a> Frame<'a> {
         let most = options.messages_max.min(room);
         let end: Bytes = keys::waiting_prefix(self.held.number, self.now + 1).into();
         // One more than are wanted, so that another receiver can be told of it.
-        let rows = if most == 0 { Vec::new() } else { self.scan(&self.held.front, &end, most + 1)? };
+        let rows = if most == 0 { Vec::new() } else { self.next_waiting(&end, most + 1)? };
         let mut picked = Picked::default();
-        // What was looked at and stays is the front of the next call.
-        self.front = Some(rows.first().map_or(end, |(key, _)| key.clone())).filter(|_| most > 0);
         let all = rows.len();
         let mut looked_at = 0;
         for (key, row) in rows {
@@ -219,7 +216,6 @@ impl<'a> Frame<'a> {
                 break;
             }
             looked_at += 1;
-            self.front = Some(behind(&key));
         }
         picked.more = looked_at < all || all > most;
         self.remember(options, &picked);
@@ -333,23 +329,12 @@ impl<'a> Frame<'a> {
         Ok(Some(given))
     }
 
-    /// When the next message is due, or the next in flight if there can be no more of them. The front moves up to it.
+    /// When the next message is due, or the next in flight if there can be no more of them.
     fn next_due(&mut self, in_flight_max: usize) -> Result<Option<u64>> {
         if self.held.counts.in_flight() >= in_flight_max as u64 {
             return Ok(self.held.counts.next());
         }
-        let (from, end) =
-            (self.front.as_ref().unwrap_or(&self.held.front), keys::waiting_end(self.held.number));
-        let first = self.scan(from, &end, 1)?.pop().map(|(key, _)| key);
-        let due = first.as_ref().and_then(|key| keys::waiting_parts(key)).map(|(due, ..)| due);
-        self.front = Some(first.unwrap_or(end));
-        Ok(due)
+        let first = self.next_waiting(&keys::waiting_end(self.held.number), 1)?.pop();
+        Ok(first.and_then(|(key, _)| keys::waiting_parts(&key)).map(|(due, ..)| due))
     }
-}
-
-/// The key right behind another one.
-fn behind(key: &[u8]) -> Bytes {
-    let mut key = key.to_vec();
-    key.push(0);
-    key.into()
 }

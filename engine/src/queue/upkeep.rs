@@ -49,6 +49,7 @@ impl Core {
     fn tidy_queue(&self, queue: &Arc<Queue>) -> Attempt<bool> {
         let mut frame = Frame::new(self, queue)?;
         frame.forget_attempts();
+        frame.held.window.rest();
         frame.expire()?;
         frame.forget_sends()?;
         if frame.is_empty() {

@@ -40,6 +40,20 @@ impl Key {
             Key::Placed(prefix, index) => place(&prefix, position, index).into(),
         }
     }
+
+    /// Completes the key in a frame at this position.
+    pub fn complete(&mut self, position: u64) {
+        if let Key::Placed(prefix, index) = self {
+            *self = Key::Exact(place(prefix, position, *index).into());
+        }
+    }
+
+    /// A key that is complete; otherwise what it begins with.
+    pub fn exact(&self) -> &Bytes {
+        match self {
+            Key::Exact(key) | Key::Placed(key, _) => key,
+        }
+    }
 }
 
 /// A key that a frame at `position` completes.

@@ -31,7 +31,7 @@ mod tests;
 pub mod write;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anabranch_model::{Error, Result};
 use bytes::Bytes;
@@ -83,6 +83,8 @@ pub struct Rows {
     state: Arc<State>,
     visible: RwLock<Visible>,
     pending: Stripes,
+    /// Bytes that wait for a checkpoint. It is a hint, so that nobody needs the lock to look.
+    bytes: AtomicUsize,
     /// Bytes in memory beyond which writers wait for a checkpoint.
     bytes_max: usize,
     /// Told when a checkpoint has made room, or could not.
@@ -105,6 +107,7 @@ impl Rows {
             state,
             visible,
             pending: Stripes::default(),
+            bytes: AtomicUsize::new(0),
             bytes_max,
             room: Notify::new(),
             failure: Mutex::default(),
@@ -138,19 +141,25 @@ impl Rows {
         self.snapshot()?.get(key)
     }
 
-    /// Makes the changes of a durable frame visible.
-    pub fn apply(&self, position: u64, changes: Vec<Change>) {
+    /// Makes the changes of a durable frame visible. Returns true if they are the ones that make a checkpoint due.
+    pub fn apply(&self, position: u64, changes: Vec<Change>) -> bool {
         self.used.store(true, Ordering::Relaxed);
         let mut visible = self.visible.write();
         for Change { key, value, fresh } in changes {
             visible.active.set(key.at(position), value, fresh);
         }
+        let before = self.bytes();
+        self.note_bytes(&visible);
+        before < self.bytes_max / 2 && self.is_checkpoint_due()
+    }
+
+    fn note_bytes(&self, visible: &Visible) {
+        self.bytes.store(visible.active.bytes() + visible.frozen.bytes(), Ordering::Relaxed);
     }
 
     /// Bytes that wait for a checkpoint, in memory.
     pub fn bytes(&self) -> usize {
-        let visible = self.visible.read();
-        visible.active.bytes() + visible.frozen.bytes()
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Whether a checkpoint should come at once.
@@ -173,6 +182,7 @@ impl Rows {
         let mut visible = self.visible.write();
         let active = std::mem::take(&mut visible.active);
         visible.frozen.lay_above(active);
+        self.note_bytes(&visible);
         visible.frozen.clone()
     }
 
@@ -184,6 +194,7 @@ impl Rows {
                 let mut visible = self.visible.write();
                 visible.stored = view;
                 visible.frozen = Overlay::default();
+                self.note_bytes(&visible);
                 drop(visible);
                 *self.failure.lock() = None;
             }

@@ -32,13 +32,28 @@ impl Core {
         permit: &mut Option<OwnedSemaphorePermit>,
         then: Option<Then>,
     ) -> Attempt<u64> {
+        self.write_rows_noted(accepting, changes, urgency, permit, then, |_, _| {})
+    }
+
+    /// The same. `note` learns the place and the changes with their complete keys before anybody else gets a place.
+    pub fn write_rows_noted(
+        &self,
+        accepting: Accepting<'_>,
+        mut changes: Vec<Change>,
+        urgency: Urgency,
+        permit: &mut Option<OwnedSemaphorePermit>,
+        then: Option<Then>,
+        note: impl FnOnce(u64, &[Change]),
+    ) -> Attempt<u64> {
         let draft = draft(&changes);
         if draft.bytes() > self.sequencer.frame_bytes_max() {
             return Err(too_large(draft.bytes()).into());
         }
         let mut turn = self.turn(std::iter::once(draft.bytes()), urgency)?;
         let position = turn.push(draft, |position| {
+            changes.iter_mut().for_each(|change| change.key.complete(position));
             let accepted = accepting.accepted(position, &changes);
+            note(position, &changes);
             Some(Effect::Rows(Box::new(Written { changes, accepted, then })))
         });
         Ok((position, turn.finish(permit.take())))

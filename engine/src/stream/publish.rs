@@ -61,7 +61,10 @@ impl Core {
     /// Shows changed rows, and lets go of their accepted values, which nobody needs from here on.
     fn show_rows(&self, position: u64, written: Written) {
         let Written { changes, accepted, then } = written;
-        self.rows.apply(position, changes);
+        // In time: while it runs there is room for as much again.
+        if self.rows.apply(position, changes) {
+            self.sequencer.wake_upkeep();
+        }
         self.rows.settle(position, &accepted);
         if let Some(then) = then {
             then(position);

@@ -36,7 +36,7 @@ pub struct Table {
     pub tally: Mutex<Tally>,
     /// What readers see.
     pub visible: RwLock<View>,
-    /// Where the next look for expired items goes on.
+    /// The first item that the next look for expired ones takes in.
     pub looked_at: Mutex<Option<Bytes>>,
 }
 

@@ -20,7 +20,7 @@ impl Core {
         let table = self.tables.table(name)?;
         let key = get.check(&table.shape().options)?;
         let row = self.rows.get(&within(items(table.number), &key.bytes()))?;
-        row.map(|row| get.show(&item(&row)?)).transpose()
+        row.map(|row| get.show(item(&row)?)).transpose()
     }
 
     /// Reads items of one moment.
@@ -28,7 +28,7 @@ impl Core {
         check_parts("a transaction", gets.len(), limits::TRANSACTION_ITEMS_MAX)?;
         let mut found = Vec::with_capacity(gets.len());
         self.each_get(gets, |get, item| {
-            found.push(item.map(|item| get.show(&item)).transpose()?);
+            found.push(item.map(|item| get.show(item)).transpose()?);
             Ok(true)
         })?;
         Ok(found)
@@ -39,7 +39,7 @@ impl Core {
         check_parts("a batch of reads", gets.len(), limits::BATCH_GET_ITEMS_MAX)?;
         let (mut got, mut bytes) = (Vec::with_capacity(gets.len()), 0);
         self.each_get(gets, |get, item| {
-            let Some(item) = item.map(|item| get.show(&item)).transpose()? else {
+            let Some(item) = item.map(|item| get.show(item)).transpose()? else {
                 got.push(Got::Missing);
                 return Ok(true);
             };
@@ -136,11 +136,10 @@ impl<'a> Stretch<'a> {
             (Some(start), Order::Forward) => (Bound::Excluded(&start[..]), Bound::Excluded(&before[..])),
             (Some(start), Order::Backward) => (Bound::Included(&from[..]), Bound::Excluded(&start[..])),
         };
-        let mut page = PageFilling::new(self.reading);
+        let mut page = PageFilling::new(self.reading, &self.shape.options, options);
         let mut full = false;
         rows.range(bounds, order, |_, row| {
-            let item = self.item(rows, item(row)?)?;
-            if !page.look_at(&item, || self.shape.options.place_attributes(options, &item))? {
+            if !page.look_at(self.item(rows, item(row)?)?)? {
                 full = true;
                 return Ok(ControlFlow::Break(()));
             }

@@ -123,7 +123,7 @@ impl Core {
             if shape.options.time_to_live.is_none() {
                 continue;
             }
-            let due = self.due(&table, &shape)?;
+            let due = self.due(&table, &shape, LOOKED_AT_MAX)?;
             for keys in due.chunks(EXPIRED_AT_ONCE) {
                 match refused(self.expire_items(&table, keys)) {
                     Ok(Some(done)) => settle(done),
@@ -135,18 +135,16 @@ impl Core {
         Ok(())
     }
 
-    /// Items of a table whose time has come, as readers see it.
-    fn due(&self, table: &Table, shape: &Shape) -> Result<Vec<Key>> {
+    /// Items of a table whose time has come, as readers see it. The look takes in so many items, and the next one goes on
+    /// behind them.
+    fn due(&self, table: &Table, shape: &Shape, looked_at_max: usize) -> Result<Vec<Key>> {
         let (prefix, now) = (items(table.number), Timestamp::from_millis(self.now_ms()));
         let (mut due, mut looked_at) = (Vec::new(), 0);
-        let mut from = Bound::Included(prefix.clone());
-        if let Some(place) = table.looked_at.lock().take() {
-            from = Bound::Excluded(within(prefix.clone(), &place).to_vec());
-        }
-        let from = from.as_ref().map(|key| &key[..]);
-        self.rows.snapshot()?.range((from, Bound::Unbounded), Order::Forward, |key, row| {
+        let from = within(prefix.clone(), &table.looked_at.lock().take().unwrap_or_default());
+        let bounds = (Bound::Included(&from[..]), Bound::Unbounded);
+        self.rows.snapshot()?.range(bounds, Order::Forward, |key, row| {
             let Some(place) = key.strip_prefix(&prefix[..]) else { return Ok(ControlFlow::Break(())) };
-            if looked_at == LOOKED_AT_MAX {
+            if looked_at == looked_at_max {
                 *table.looked_at.lock() = Some(Bytes::copy_from_slice(place));
                 return Ok(ControlFlow::Break(()));
             }
@@ -233,5 +231,47 @@ fn refused(written: std::result::Result<Done, Halt>) -> Result<Option<Done>> {
         Ok(done) => Ok(Some(done)),
         Err(Halt::Refused(_)) => Ok(None),
         Err(Halt::Failed(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use anabranch_model::table::{KeyKind, KeySchema, TableOptions, TableStore, Write};
+    use anabranch_model::{Clock, TableName};
+    use anabranch_sim::{SimClock, SimDisk};
+
+    use super::*;
+    use crate::{Engine, Options};
+
+    const ITEMS: usize = 10;
+
+    #[tokio::test]
+    async fn looks_for_expired_items_take_in_every_item() {
+        let clock = SimClock::new(Timestamp::from_millis(1_700_000_000_000));
+        let engine = Engine::open(Arc::new(SimDisk::new()), Arc::new(clock.clone()), Options::default());
+        let (engine, name) = (engine.expect("opens"), TableName::new("timed").expect("a good name"));
+        let options = TableOptions::new(KeySchema::hash("id", KeyKind::Number)).with_time_to_live("until");
+        engine.create_table(&name, options).await.expect("made");
+        for number in 0..ITEMS {
+            let item =
+                Item::new().with("id", number as u64).with("until", clock.now().as_millis() / 1000 - 1);
+            engine.write(&name, Write::put(item)).await.expect("written");
+        }
+        let table = engine.core().tables.table(&name).expect("it was made");
+        for at_once in 1..=ITEMS + 1 {
+            let (mut found, mut looks) = (BTreeSet::new(), 0);
+            loop {
+                let due = engine.core().due(&table, &table.shape(), at_once).expect("a look");
+                assert!(due.len() <= at_once);
+                found.extend(due);
+                looks += 1;
+                if table.looked_at.lock().is_none() {
+                    break;
+                }
+            }
+            assert_eq!((found.len(), looks), (ITEMS, ITEMS.div_ceil(at_once)));
+        }
     }
 }

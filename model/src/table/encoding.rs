@@ -66,7 +66,7 @@ impl Value {
 
     fn decode_at(from: &mut &[u8], depth: usize) -> Result<Value> {
         Ok(match take_byte(from)? {
-            TEXT => Value::Text(take_text(from)?),
+            TEXT => Value::Text(take_text(from)?.to_string()),
             NUMBER => Value::Number(Number::decode(from)?),
             BINARY => Value::Binary(Bytes::copy_from_slice(take_bytes(from)?)),
             FALSE => Value::Bool(false),
@@ -78,7 +78,7 @@ impl Value {
                 Value::List((0..count).map(|_| Self::decode_at(from, depth + 1)).collect::<Result<_>>()?)
             }
             MAP => Value::Map(Item::decode_at(from, depth + 1)?),
-            TEXT_SET => Value::TextSet(take_set(from, take_text)?),
+            TEXT_SET => Value::TextSet(take_set(from, |from| take_text(from).map(str::to_string))?),
             NUMBER_SET => Value::NumberSet(take_set(from, Number::decode)?),
             BINARY_SET => {
                 Value::BinarySet(take_set(from, |from| take_bytes(from).map(Bytes::copy_from_slice))?)
@@ -107,7 +107,7 @@ impl Item {
         let mut item = Item::new();
         for _ in 0..take_count(from)? {
             let name = take_text(from)?;
-            if item.insert(name, Value::decode_at(from, depth)?).is_some() {
+            if !item.push(name, Value::decode_at(from, depth)?) {
                 return Err(damaged());
             }
         }
@@ -144,7 +144,12 @@ pub(super) fn take_count(from: &mut &[u8]) -> Result<u64> {
     let mut count = 0u64;
     for shift in (0..u64::BITS).step_by(7) {
         let byte = take_byte(from)?;
-        count |= u64::from(byte & 0x7f).checked_shl(shift).ok_or_else(damaged)?;
+        let bits = u64::from(byte & 0x7f);
+        // Bits that fall off, and a last group that says nothing, were never written.
+        if bits << shift >> shift != bits || byte == 0 && shift > 0 {
+            return Err(damaged());
+        }
+        count |= bits << shift;
         if byte < 0x80 {
             return Ok(count);
         }
@@ -159,17 +164,18 @@ fn take_bytes<'a>(from: &mut &'a [u8]) -> Result<&'a [u8]> {
     Ok(bytes)
 }
 
-fn take_text(from: &mut &[u8]) -> Result<String> {
-    let text = std::str::from_utf8(take_bytes(from)?).map_err(|_| damaged())?;
-    Ok(text.to_string())
+fn take_text<'a>(from: &mut &'a [u8]) -> Result<&'a str> {
+    std::str::from_utf8(take_bytes(from)?).map_err(|_| damaged())
 }
 
 fn take_set<T: Ord>(from: &mut &[u8], take: impl Fn(&mut &[u8]) -> Result<T>) -> Result<BTreeSet<T>> {
     let mut set = BTreeSet::new();
     for _ in 0..take_count(from)? {
-        if !set.insert(take(from)?) {
+        let element = take(from)?;
+        if set.last().is_some_and(|last| *last >= element) {
             return Err(damaged());
         }
+        set.insert(element);
     }
     Ok(set)
 }

@@ -125,11 +125,8 @@ impl KeySchema {
     /// The key of an item. An attribute that is missing, of another kind, empty or too large is an error.
     pub fn key_of(&self, item: &Item) -> Result<Key> {
         let value = |part: &KeyAttribute, bytes_max| {
-            let name = excerpt(&part.name);
-            match item.get(&part.name) {
-                Some(value) => KeyValue::of(value, part, bytes_max),
-                None => Err(Error::Invalid(format!("the key attribute {name} is missing"))),
-            }
+            let missing = || Error::Invalid(format!("the key attribute {} is missing", excerpt(&part.name)));
+            KeyValue::of(item.get(&part.name).ok_or_else(missing)?, part, bytes_max)
         };
         let hash = value(&self.hash, HASH_VALUE_BYTES_MAX)?;
         let range = self.range.as_ref().map(|range| value(range, RANGE_VALUE_BYTES_MAX)).transpose()?;
@@ -182,25 +179,24 @@ impl KeySchema {
 
 impl KeyValue {
     fn of(value: &Value, part: &KeyAttribute, bytes_max: usize) -> Result<KeyValue> {
-        let name = excerpt(&part.name);
+        let refuse = |why: String| {
+            let name = excerpt(&part.name);
+            Err(Error::Invalid(format!("the key attribute {name} {why}")))
+        };
         let (key_value, bytes) = match (value, part.kind) {
             (Value::Text(text), KeyKind::Text) => (KeyValue::Text(text.clone()), text.len()),
             (Value::Number(number), KeyKind::Number) => return Ok(KeyValue::Number(*number)),
             (Value::Binary(bytes), KeyKind::Binary) => (KeyValue::Binary(bytes.clone()), bytes.len()),
             _ => {
                 let (wanted, given) = (part.kind.kind(), value.kind());
-                return Err(Error::Invalid(format!(
-                    "the key attribute {name} must be {wanted}, not {given}"
-                )));
+                return refuse(format!("must be {wanted}, not {given}"));
             }
         };
         if bytes == 0 {
-            return Err(Error::Invalid(format!("the key attribute {name} is empty")));
+            return refuse("is empty".to_string());
         }
         if bytes > bytes_max {
-            return Err(Error::Invalid(format!(
-                "the key attribute {name} has {bytes} bytes: at most {bytes_max} are allowed"
-            )));
+            return refuse(format!("has {bytes} bytes: at most {bytes_max} are allowed"));
         }
         Ok(key_value)
     }

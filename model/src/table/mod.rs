@@ -33,5 +33,5 @@ pub use options::{
 pub use path::{Path, Step, path};
 pub use read::{Get, Got, ItemPage, PageFilling, Query, Reading, Scan, Segment};
 pub use store::{TableCapabilities, TableStore, Token, check_parts};
-pub use value::{Item, Kind, Value};
+pub use value::{Attributes, Item, Kind, Value};
 pub use write::{Action, Outcome, Returning, Write};

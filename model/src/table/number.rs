@@ -185,25 +185,25 @@ impl Number {
         };
         let (exponent, rest) = rest.split_first().ok_or_else(damaged)?;
         let length = rest.iter().position(|byte| byte ^ flip == END).ok_or_else(damaged)?;
-        if length == 0 || length > NUMBER_DIGITS_MAX / 2 {
+        let pair = |byte: &u8| (byte ^ flip) - 1;
+        let (Some(first), Some((last, before))) = (rest.first(), rest[..length].split_last()) else {
+            return Err(damaged());
+        };
+        let well_formed =
+            length <= NUMBER_DIGITS_MAX / 2 && rest[..length].iter().all(|byte| pair(byte) < 100);
+        // The first pair begins with a digit that counts, and the last has one.
+        if !well_formed || pair(first) < 10 || pair(last) == 0 {
             return Err(damaged());
         }
-        let mut coefficient = 0u128;
-        for byte in &rest[..length] {
-            let pair = (byte ^ flip) - 1;
-            if pair > 99 {
-                return Err(damaged());
-            }
-            coefficient = coefficient * 100 + u128::from(pair);
-        }
-        let exponent = i32::from(exponent ^ flip) + NUMBER_EXPONENT_MIN;
-        let scale = exponent + 1 - 2 * length as i32;
-        let number = Number::new(*class == NEGATIVE, coefficient, scale).map_err(|_| damaged())?;
-        if number.exponent() != exponent {
-            return Err(damaged());
-        }
+        let coefficient = before.iter().fold(0u128, |sum, byte| sum * 100 + u128::from(pair(byte)));
+        let (coefficient, digits) = match pair(last) {
+            last if last % 10 == 0 => (coefficient * 10 + u128::from(last / 10), 2 * length - 1),
+            last => (coefficient * 100 + u128::from(last), 2 * length),
+        };
+        // Every exponent that a byte can say is in the range of numbers.
+        let exponent = i16::from(exponent ^ flip) + NUMBER_EXPONENT_MIN as i16;
         *from = &rest[length + 1..];
-        Ok(number)
+        Ok(Number { negative: *class == NEGATIVE, coefficient, scale: exponent + 1 - digits as i16 })
     }
 }
 

@@ -116,8 +116,11 @@ impl Get {
     }
 
     /// The wanted parts of the item.
-    pub fn show(&self, item: &Item) -> Result<Item> {
-        self.projection.as_ref().map_or_else(|| Ok(item.clone()), |projection| projection.apply(item))
+    pub fn show(&self, item: Item) -> Result<Item> {
+        match &self.projection {
+            Some(projection) => projection.apply(&item),
+            None => Ok(item),
+        }
     }
 }
 
@@ -319,19 +322,23 @@ impl Segment {
 #[derive(Debug)]
 pub struct PageFilling<'a> {
     reading: &'a Reading,
+    options: &'a TableOptions,
+    index: Option<&'a IndexOptions>,
     page: ItemPage,
     bytes: usize,
+    /// The item that was looked at last, where the page does not have it as a whole.
+    left_out: Option<Item>,
 }
 
 impl<'a> PageFilling<'a> {
-    /// An empty page of a query or scan.
-    pub fn new(reading: &'a Reading) -> Self {
-        PageFilling { reading, page: ItemPage::default(), bytes: 0 }
+    /// An empty page of a query or scan of a table, or of the index given.
+    pub fn new(reading: &'a Reading, options: &'a TableOptions, index: Option<&'a IndexOptions>) -> Self {
+        PageFilling { reading, options, index, page: ItemPage::default(), bytes: 0, left_out: None }
     }
 
     /// Looks at the next item, which is all that the table or index shows of it. Says whether there was room; if not,
-    /// the page ends before this item. `last` are the attributes that place the item, for the following page.
-    pub fn look_at(&mut self, item: &Item, last: impl FnOnce() -> Item) -> Result<bool> {
+    /// the page ends before this item.
+    pub fn look_at(&mut self, item: Item) -> Result<bool> {
         let size = item.size();
         let full = self.reading.limit.is_some_and(|limit| self.page.evaluated >= limit)
             || self.page.evaluated > 0 && self.bytes + size > limits::QUERY_BYTES_MAX;
@@ -340,25 +347,31 @@ impl<'a> PageFilling<'a> {
         }
         self.bytes += size;
         self.page.evaluated += 1;
-        self.page.last = Some(last());
-        if self.reading.filter.as_ref().is_none_or(|filter| filter.holds(item)) {
-            self.page.returned += 1;
-            if !self.reading.count_only {
-                let projection = self.reading.projection.as_ref();
-                self.page.items.push(projection.map_or_else(|| Ok(item.clone()), |p| p.apply(item))?);
+        let returned = self.reading.filter.as_ref().is_none_or(|filter| filter.holds(&item));
+        self.page.returned += usize::from(returned);
+        self.left_out = match &self.reading.projection {
+            _ if !returned || self.reading.count_only => Some(item),
+            Some(projection) => {
+                self.page.items.push(projection.apply(&item)?);
+                Some(item)
             }
-        }
+            None => {
+                self.page.items.push(item);
+                None
+            }
+        };
         Ok(true)
     }
 
     /// The page, which ended because there was no room for another item.
     pub fn full(self) -> ItemPage {
-        self.page
+        let last = self.left_out.as_ref().or(self.page.items.last());
+        ItemPage { last: last.map(|item| self.options.place_attributes(self.index, item)), ..self.page }
     }
 
     /// The page, which ended because there was no other item. It names a last one only if it is full.
     pub fn complete(self) -> ItemPage {
         let reached = self.reading.limit.is_some_and(|limit| self.page.evaluated >= limit);
-        ItemPage { last: self.page.last.filter(|_| reached), ..self.page }
+        if reached { self.full() } else { self.page }
     }
 }

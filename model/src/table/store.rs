@@ -64,7 +64,9 @@ impl Token {
 /// 9. **All or nothing.** A transaction happens as a whole or not at all, and nobody sees a part of it who reads in a
 ///    transaction. Sent again with its token within ten minutes it changes nothing and succeeds.
 /// 10. **Changes.** Where changes are written down, each write that makes a difference has one record, in the order in
-///     which an item changed, with the images that the view asks for; what makes no difference has none.
+///     which an item changed, with the images that the view asks for; what makes no difference has none. A record is
+///     kept for a day and goes some time later, as does a stream that has ended; whoever follows a stream gets each
+///     record once.
 /// 11. **Expiry.** An item whose time has come is removed some time later, with a change that says so; before its time
 ///     it is not.
 /// 12. **Refusals change nothing.** A call that returns an error of [`NextMove::FixCall`](crate::NextMove) had no

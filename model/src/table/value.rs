@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use bytes::Bytes;
+use smol_str::SmolStr;
 
 use super::number::Number;
 use crate::error::{Error, Result};
@@ -203,8 +204,10 @@ fn check_attribute_name(name: &str) -> Result<()> {
 }
 
 /// Named values, in the order of their names. An item of a table is one, and so is a key, and a map within an item.
+///
+/// Short names, which most are, lie in the map itself: a page has thousands of them.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub struct Item(BTreeMap<String, Value>);
+pub struct Item(BTreeMap<SmolStr, Value>);
 
 impl Item {
     /// Without any attribute.
@@ -213,7 +216,7 @@ impl Item {
     }
 
     /// This item with one attribute more, or with another value for it.
-    pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+    pub fn with(mut self, name: impl AsRef<str>, value: impl Into<Value>) -> Self {
         self.insert(name, value);
         self
     }
@@ -229,8 +232,17 @@ impl Item {
     }
 
     /// Gives an attribute a value; returns the one that it had.
-    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
-        self.0.insert(name.into(), value.into())
+    pub fn insert(&mut self, name: impl AsRef<str>, value: impl Into<Value>) -> Option<Value> {
+        self.0.insert(SmolStr::new(name), value.into())
+    }
+
+    /// Gives an attribute behind all others a value; returns whether it is behind them.
+    pub(super) fn push(&mut self, name: &str, value: Value) -> bool {
+        let behind = self.0.last_key_value().is_none_or(|(last, _)| last.as_str() < name);
+        if behind {
+            self.0.insert(SmolStr::new(name), value);
+        }
+        behind
     }
 
     /// Takes an attribute away.
@@ -274,20 +286,38 @@ impl Item {
     }
 }
 
-impl<N: Into<String>, V: Into<Value>> FromIterator<(N, V)> for Item {
+impl<N: AsRef<str>, V: Into<Value>> FromIterator<(N, V)> for Item {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(attributes: I) -> Self {
-        Item(attributes.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+        Item(attributes.into_iter().map(|(name, value)| (SmolStr::new(name), value.into())).collect())
     }
 }
 
 impl IntoIterator for Item {
     type Item = (String, Value);
-    type IntoIter = std::collections::btree_map::IntoIter<String, Value>;
+    type IntoIter = Attributes;
 
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+    fn into_iter(self) -> Attributes {
+        Attributes(self.0.into_iter())
     }
 }
+
+/// The attributes of an item, by name.
+#[derive(Debug)]
+pub struct Attributes(std::collections::btree_map::IntoIter<SmolStr, Value>);
+
+impl Iterator for Attributes {
+    type Item = (String, Value);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|(name, value)| (name.into(), value))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Attributes {}
 
 impl fmt::Debug for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

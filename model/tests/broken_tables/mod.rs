@@ -12,10 +12,11 @@ use anabranch_model::table::{
     TableCapabilities, TableOptions, TableStore, TableSummary, Token, Update, Value, Write,
 };
 use anabranch_model::{
-    Batch, Capabilities, Error, Follow, Next, NextMove, Page, Position, ReadLimit, Result, SequenceNumber,
-    Shard, ShardId, ShardSource, StreamName, TableName,
+    Batch, Capabilities, Follow, Next, NextMove, Page, Position, ReadLimit, Result, SequenceNumber, Shard,
+    ShardId, ShardSource, StreamName, TableName,
 };
 use async_trait::async_trait;
+use futures_util::stream::{self, StreamExt};
 
 /// What is wrong with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,11 @@ pub enum Fault {
     SwallowsErrors,
     LosesLastChange,
     LosesChangesInCrash,
+    FollowsTwice,
+    FollowsBackwards,
+    NeverEndsFollowing,
+    KeepsChanges,
+    TrimsEarly,
 }
 
 #[derive(Clone)]
@@ -88,11 +94,16 @@ impl BrokenTables {
             .with_upkeep(move || {
                 match fault {
                     Fault::NeverExpires => {}
+                    Fault::KeepsChanges => tidy.state().expire(tidy.now()),
+                    Fault::TrimsEarly => {
+                        tidy.tidy();
+                        tidy.state().trim(tidy.now().plus(Duration::from_secs(12 * 3600)));
+                    }
                     Fault::ExpiresEarly => {
                         let soon = tidy.now().plus(Duration::from_secs(5 * 24 * 3600));
                         tidy.state().expire(soon);
                     }
-                    _ => tidy.expire(),
+                    _ => tidy.tidy(),
                 }
                 std::future::ready(())
             })
@@ -402,7 +413,23 @@ impl ShardSource for BrokenTables {
         Ok(batch)
     }
 
-    async fn follow(&self, stream: &StreamName, _shard: &ShardId, _from: Position) -> Result<Follow> {
-        Err(Error::StreamNotFound(stream.clone()))
+    async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow> {
+        let follow = self.inner.follow(stream, shard, from).await?;
+        Ok(match self.fault {
+            // The second batch comes once more.
+            Fault::FollowsTwice => Box::pin(follow.enumerate().flat_map(|(number, batch)| {
+                stream::iter(std::iter::repeat_n(batch, if number == 1 { 2 } else { 1 }))
+            })),
+            Fault::FollowsBackwards => Box::pin(follow.map(|batch| {
+                batch.map(|mut batch| {
+                    batch.records.reverse();
+                    batch
+                })
+            })),
+            Fault::NeverEndsFollowing => Box::pin(
+                follow.map(|batch| batch.map(|batch| Batch { next: Next::At(Position::Latest), ..batch })),
+            ),
+            _ => follow,
+        })
     }
 }

@@ -87,6 +87,15 @@ pub(crate) fn describe() {
         ("anabranch_table_calls_total", Unit::Count, "Calls on tables by operation and result"),
         ("anabranch_blob_bytes_received_total", Unit::Bytes, "Bytes of blobs on their way in"),
         ("anabranch_blob_bytes_sent_total", Unit::Bytes, "Bytes of blobs on their way out"),
+        ("anabranch_blob_files_written_total", Unit::Count, "Bodies that were written to a file"),
+        (
+            "anabranch_blob_file_bytes_written_total",
+            Unit::Bytes,
+            "Bytes of bodies that were written to files",
+        ),
+        ("anabranch_blob_files_removed_total", Unit::Count, "Files of bodies that were removed"),
+        ("anabranch_blob_orphans_found_total", Unit::Count, "Files that a crash left without an owner"),
+        ("anabranch_blob_folder_syncs_total", Unit::Count, "Syncs of the folders of bodies"),
     ] {
         describe_counter!(name, unit, text);
     }

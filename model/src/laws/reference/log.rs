@@ -38,6 +38,12 @@ impl Log {
         self.shard.closed_at = Some(now);
     }
 
+    /// Forgets records that arrived before a moment. Returns whether the stream is to be forgotten as well.
+    pub fn trim(&mut self, horizon: Timestamp) -> bool {
+        self.records.retain(|record| record.arrival >= horizon);
+        self.shard.closed_at.is_some_and(|closed| closed < horizon)
+    }
+
     pub fn read(&self, from: Position, limit: ReadLimit) -> Batch {
         let all = &self.records[..];
         let start = match from {

@@ -54,7 +54,7 @@ impl ReferenceTables {
         TableFixture::new(store)
             .with_advance(move |by| clock.advance(by))
             .with_upkeep(move || {
-                tidy.expire();
+                tidy.tidy();
                 std::future::ready(())
             })
             .with_crash(move || std::future::ready(survivor.clone()))
@@ -75,10 +75,13 @@ impl ReferenceTables {
         self.now_ms.fetch_add(by.as_millis() as u64, Ordering::SeqCst);
     }
 
-    /// Removes the items whose time has come.
-    pub fn expire(&self) {
+    /// Removes the items whose time has come, and changes that were kept for a day.
+    pub fn tidy(&self) {
         let now = self.now();
-        self.change(|state| state.expire(now));
+        self.change(|state| {
+            state.expire(now);
+            state.trim(now);
+        });
     }
 
     /// Changes the state and wakes whoever follows it.

@@ -194,6 +194,13 @@ impl Tables {
         }
     }
 
+    /// Forgets changes that were kept for a day, and streams that ended a day ago.
+    pub fn trim(&mut self, now: Timestamp) {
+        let day = limits::CHANGES_RETENTION.as_millis() as u64;
+        let horizon = Timestamp::from_millis(now.as_millis().saturating_sub(day));
+        self.logs.retain(|_, log| !log.trim(horizon));
+    }
+
     /// The bytes of the key of a write, and the item as it is.
     fn current(&self, name: &TableName, write: &Write) -> Result<(Vec<u8>, Option<Item>)> {
         let table = self.table(name)?;
@@ -267,7 +274,7 @@ impl Tables {
     pub fn get(&self, name: &TableName, get: &Get) -> Result<Option<Item>> {
         let table = self.table(name)?;
         let key = get.check(&table.options)?;
-        table.items.get(&key.bytes()).map(|item| get.show(item)).transpose()
+        table.items.get(&key.bytes()).cloned().map(|item| get.show(item)).transpose()
     }
 
     /// Reads some items of this moment.
@@ -367,9 +374,9 @@ impl Table {
             Some(start) => place > start,
             None => true,
         };
-        let mut page = PageFilling::new(reading);
+        let mut page = PageFilling::new(reading, &self.options, index);
         for (_, item) in entries.filter(|(place, _)| behind(place)) {
-            if !page.look_at(item, || self.options.place_attributes(index, item))? {
+            if !page.look_at(item.clone())? {
                 return Ok(page.full());
             }
         }

@@ -7,6 +7,7 @@ mod fixture;
 mod trial;
 
 mod batches;
+mod change_streams;
 mod changes;
 mod concurrency;
 mod conditions;
@@ -150,6 +151,9 @@ laws! { $
         changes_show_what_the_view_asks_for,
         what_makes_no_difference_is_not_written_down,
         changes_end_when_they_are_turned_off;
+    change_streams:
+        following_changes_sees_each_once,
+        changes_are_kept_for_a_day;
     expiry:
         expired_items_are_removed,
         items_live_until_their_time;

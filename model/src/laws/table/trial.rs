@@ -18,7 +18,8 @@ use crate::table::{
     Token, Write,
 };
 use crate::{
-    Error, HashKey, IndexName, Next, Position, ReadLimit, Result, ShardGraph, StreamName, TableName, limits,
+    Error, HashKey, IndexName, Next, Position, ReadLimit, Record, Result, Shard, ShardGraph, ShardId,
+    StreamName, TableName, limits,
 };
 
 /// More steps than any law needs: a loop that reaches it means that the store goes round in circles.
@@ -297,39 +298,50 @@ impl Trial {
         summary.changes.unwrap_or_else(|| self.fail("the changes of the table are not written down"))
     }
 
-    /// All changes, in an order that holds for each item.
-    pub async fn changes(&self, stream: &StreamName) -> Vec<Change> {
+    /// The shards of a stream of changes, parents first.
+    pub async fn shards(&self, stream: &StreamName) -> Vec<Shard> {
         let store = self.store();
-        let mut shards = Vec::new();
+        let mut shards: Vec<Shard> = Vec::new();
         loop {
-            let after = shards.last().map(|shard: &crate::Shard| shard.id.clone());
+            let after = shards.last().map(|shard| shard.id.clone());
             let page = store.changes().shards(stream, after.as_ref(), limits::PAGE_ENTRIES_MAX).await;
             let page = self.ok("listing the shards of changes", page);
             shards.extend(page.entries);
             if !page.more {
-                break;
+                return ShardGraph::new(shards).iter().cloned().collect();
             }
         }
-        let graph = ShardGraph::new(shards);
-        let mut changes = Vec::new();
-        for shard in graph.iter() {
+    }
+
+    /// All records of a stream of changes with their shards, in an order that holds for each item.
+    pub async fn records(&self, stream: &StreamName) -> Vec<(ShardId, Record)> {
+        let store = self.store();
+        let mut records = Vec::new();
+        for shard in self.shards(stream).await {
             let mut position = Position::TrimHorizon;
             for _ in 0..STEPS_MAX {
                 let batch = store.changes().read(stream, &shard.id, position, ReadLimit::default()).await;
                 let batch = self.ok("reading changes", batch);
                 let caught_up = batch.records.is_empty() && batch.behind.is_zero();
-                for record in batch.records {
-                    self.holds(
-                        std::str::from_utf8(&record.partition_key).is_ok(),
-                        format!("the partition key of {record:?} is not UTF-8"),
-                    );
-                    changes.push(self.ok("decoding a change", Change::decode(&record.data)));
-                }
+                records.extend(batch.records.into_iter().map(|record| (shard.id.clone(), record)));
                 match batch.next {
                     Next::At(next) if !caught_up => position = next,
                     _ => break,
                 }
             }
+        }
+        records
+    }
+
+    /// All changes, in an order that holds for each item.
+    pub async fn changes(&self, stream: &StreamName) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (_, record) in self.records(stream).await {
+            self.holds(
+                std::str::from_utf8(&record.partition_key).is_ok(),
+                format!("the partition key of {record:?} is not UTF-8"),
+            );
+            changes.push(self.ok("decoding a change", Change::decode(&record.data)));
         }
         changes
     }

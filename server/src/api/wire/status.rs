@@ -32,6 +32,10 @@ pub struct EngineBody {
     pub shards: usize,
     /// Who follows a shard now.
     pub followers: usize,
+    /// Buckets.
+    pub buckets: usize,
+    /// Files of bodies that no blob owns any more and that are still to be removed.
+    pub body_files_doomed: usize,
     /// The end of the journal.
     pub journal_position: u64,
     /// How far the stored state goes.
@@ -66,6 +70,8 @@ impl From<anabranch_engine::Status> for EngineBody {
             streams: status.streams,
             shards: status.shards,
             followers: status.followers,
+            buckets: status.buckets,
+            body_files_doomed: status.body_files_doomed,
             journal_position: status.journal_position,
             covered_position: status.covered_position,
             segments: status.segments,
