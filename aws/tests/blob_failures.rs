@@ -17,6 +17,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use peer::connect;
 use peer::stub::{Answer, Stub};
+use tokio::sync::Notify;
 
 const MODIFIED: &str = "last-modified: Thu, 05 Nov 2026 00:00:00 GMT";
 const ETAG: &str = "etag: \"0123456789abcdef0123456789abcdef\"";
@@ -223,6 +224,13 @@ fn asked(stub: &Stub, what: &str) -> usize {
     stub.asked().iter().filter(|asked| asked.starts_with(what)).count()
 }
 
+async fn until_asked(stub: &Stub, what: &str) {
+    let mut again = tokio::time::interval(Duration::from_millis(10));
+    while asked(stub, what) == 0 {
+        again.tick().await;
+    }
+}
+
 #[tokio::test]
 async fn a_body_of_unknown_length_goes_in_parts() {
     let stub = uploads("").await;
@@ -261,15 +269,56 @@ async fn an_upload_that_is_dropped_is_aborted() {
         let blobs = blobs.clone();
         tokio::spawn(async move { blobs.put(&bucket(), &key("key"), stalled, PutOptions::default()).await })
     };
-    let mut again = tokio::time::interval(Duration::from_millis(10));
-    while asked(&stub, "PUT /clicks/key?partNumber=") == 0 {
-        again.tick().await;
-    }
+    until_asked(&stub, "PUT /clicks/key?partNumber=").await;
     put.abort();
-    while asked(&stub, "DELETE /clicks/key?uploadId=first") == 0 {
-        again.tick().await;
-    }
+    until_asked(&stub, "DELETE /clicks/key?uploadId=first").await;
     assert_eq!(asked(&stub, "POST /clicks/key?uploadId="), 0);
+}
+
+#[tokio::test]
+async fn an_upload_that_nobody_waits_for_any_more_is_aborted() {
+    let moment = Arc::new(Notify::new());
+    let late = moment.clone();
+    let stub = Stub::start(move |operation, _| match operation.ends_with("?uploads") {
+        true => {
+            let begun = Answer::document("<R><UploadId>first</UploadId></R>");
+            Answer::Late(late.clone(), Box::new(begun))
+        }
+        false => stored(),
+    })
+    .await;
+    let blobs = blobs(&stub).await;
+    let put =
+        tokio::spawn(async move { blobs.put(&bucket(), &key("key"), large(), PutOptions::default()).await });
+    until_asked(&stub, "POST /clicks/key?uploads").await;
+    put.abort();
+    assert!(put.await.is_err_and(|error| error.is_cancelled()));
+    moment.notify_one();
+    until_asked(&stub, "DELETE /clicks/key?uploadId=first").await;
+    assert_eq!(asked(&stub, "PUT"), 0);
+}
+
+#[tokio::test]
+async fn an_upload_is_aborted_until_it_is_gone() {
+    let aborts = Arc::new(AtomicUsize::new(0));
+    let counted = aborts.clone();
+    // A part that was under way arrives behind the first abort.
+    let stub = Stub::start(move |operation, _| match operation {
+        begin if begin.ends_with("?uploads") => Answer::document("<R><UploadId>first</UploadId></R>"),
+        abort if abort.starts_with("DELETE") => {
+            counted.fetch_add(1, Ordering::SeqCst);
+            stored()
+        }
+        list if list.starts_with("GET") => match counted.load(Ordering::SeqCst) {
+            0 | 1 => Answer::document(PART_LIST),
+            _ => Answer::refusal(404, "NoSuchUpload", "gone"),
+        },
+        _ => Answer::refusal(400, "InvalidRequest", "told to fail"),
+    })
+    .await;
+    let put = blobs(&stub).await.put(&bucket(), &key("key"), large(), PutOptions::default()).await;
+    assert!(put.expect_err("told to fail").to_string().contains("told to fail"));
+    assert_eq!(aborts.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]

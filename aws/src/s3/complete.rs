@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anabranch_model::blob::{
-    BlobMeta, ChecksumScope, CompleteOptions, DigestOfParts, Part, PartChoice, Properties, Upload,
+    BlobMeta, ChecksumScope, Checksums, CompleteOptions, DigestOfParts, Part, PartChoice, Properties, Upload,
     check_parts,
 };
 use anabranch_model::{Error, Result, limits};
@@ -30,12 +30,11 @@ impl Blobs {
         let known = self.all_parts(upload).await?;
         let begun = self.begun_with(upload).await?;
         let parts = check_parts(choices, |number| known.iter().find(|part| part.number == number).cloned())?;
-        let mut digest = DigestOfParts::new(begun);
-        for part in &parts {
-            // Tags that are no MD5 make a wrong tag of the whole, which nobody looks at here.
-            digest.add(part.size, part.etag.md5().unwrap_or_default(), &part.checksums)?;
-        }
-        let (size, _, checksums) = digest.finish();
+        let checksums = match checksums_of(begun, &parts)? {
+            Some(checksums) => checksums,
+            None => begun.and_then(|(algorithm, _)| options.expected.get(algorithm)).into_iter().collect(),
+        };
+        let size = parts.iter().map(|part| part.size).sum();
         options.check(size, &checksums)?;
         let options = CompleteOptions { expected: checksums, size: Some(size), ..options };
         self.complete_parts(upload, &parts, begun, &options).await
@@ -73,7 +72,7 @@ impl Blobs {
             let value = whole.map(|checksum| base64::encode(checksum.value()));
             request = request.header_if(&meta::checksum_header(algorithm), value);
         }
-        let (deadline, about) = (self.soon(), About::Upload(upload));
+        let (deadline, about) = (self.later(), About::Upload(upload));
         let write = |guard: Guard| {
             let request = guard.on(request.clone());
             async move {
@@ -130,6 +129,23 @@ impl Blobs {
         };
         Ok(self.written(about, written, deadline).await)
     }
+}
+
+/// The checksum that follows from those of the parts. None where they are not listed, as some servers do, and the service
+/// compares that of the body by itself.
+fn checksums_of(begun: Begun, parts: &[Part]) -> Result<Option<Checksums>> {
+    if let Some((algorithm, ChecksumScope::Body)) = begun
+        && parts.iter().any(|part| part.checksums.get(algorithm).is_none())
+    {
+        return Ok(None);
+    }
+    let mut digest = DigestOfParts::new(begun);
+    for part in parts {
+        // Tags that are no MD5 make a wrong tag of the whole, which nobody looks at here.
+        digest.add(part.size, part.etag.md5().unwrap_or_default(), &part.checksums)?;
+    }
+    let (_, _, checksums) = digest.finish();
+    Ok(Some(checksums))
 }
 
 /// The list of parts, with the checksums by which S3 compares them once more.

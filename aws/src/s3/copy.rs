@@ -30,7 +30,7 @@ impl Blobs {
             }
             None => {}
         }
-        let deadline = self.soon();
+        let deadline = self.later();
         for rounds in 1..=ROUNDS_MAX {
             let seen = self.look(source.0, source.1, deadline).await?;
             options.source.check(source.1, &seen).map_err(|_| Error::PreconditionFailed(source.1.clone()))?;

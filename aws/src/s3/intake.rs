@@ -26,12 +26,19 @@ use crate::action::Action;
 
 /// Largest body that is taken whole before it is sent.
 pub(super) const WHOLE_BYTES_MAX: usize = 8 << 20;
+/// Largest body that goes like any other request.
+const QUICK_BYTES_MAX: u64 = 256 << 10;
 /// Pieces that wait to be sent.
 const PIECES_MAX: usize = 4;
 /// How long the service may take for the next piece, and for its answer behind the last.
 const STALL_MAX: Duration = Duration::from_secs(60);
 /// How long a body may be on its way: a day moves the largest one at half the speed of a telephone line.
 const TRANSFER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The action of a request with so many bytes: more than a few take as long as the line needs.
+pub(super) fn carrying(action: Action, bytes: u64) -> Action {
+    if bytes > QUICK_BYTES_MAX { action.moving() } else { action }
+}
 
 /// What became of the beginning of a body.
 pub(super) enum Intake {

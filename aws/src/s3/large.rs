@@ -1,6 +1,4 @@
 //! Putting a blob of which nobody knows how long it is: in parts, a few at a time.
-//!
-//! The upload is never left behind: it is completed, or aborted when something fails or the put is dropped.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -17,44 +15,12 @@ use futures_util::{FutureExt, StreamExt};
 
 use super::Blobs;
 use super::intake::{Flow, WHOLE_BYTES_MAX};
+use super::unfinished::Unfinished;
 
 /// Bytes of a part: 640 of them make the largest body.
 const PART_BYTES: usize = WHOLE_BYTES_MAX;
 /// Parts of one body that are under way at the same time.
 const PARTS_AT_ONCE: usize = 4;
-
-/// Aborts an upload that was given up.
-struct Unfinished<'a> {
-    blobs: &'a Blobs,
-    upload: Option<Upload>,
-}
-
-impl Unfinished<'_> {
-    /// There is nothing left to abort.
-    fn finished(mut self) {
-        self.upload = None;
-    }
-
-    /// Aborts now. What went wrong before is what the caller is told.
-    async fn abort(mut self) {
-        if let Some(upload) = self.upload.take() {
-            let aborted = self.blobs.abort(&upload, self.blobs.soon()).await;
-            if let Err(error) = aborted {
-                tracing::warn!(key = %upload.key, %error, "an upload is left behind");
-            }
-        }
-    }
-}
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        let Some(upload) = self.upload.take() else { return };
-        let blobs = self.blobs.clone();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { blobs.abort(&upload, blobs.soon()).await });
-        }
-    }
-}
 
 impl Blobs {
     pub(super) async fn put_large(
@@ -66,8 +32,7 @@ impl Blobs {
         let (own, further) = checksums_ahead(&options.body)?;
         let checksum = own.map(|algorithm| (algorithm, ChecksumScope::Body));
         let begun = UploadOptions { properties: options.properties.clone(), checksum };
-        let upload = self.begin(bucket, key, &begun, &further).await?;
-        let unfinished = Unfinished { blobs: self, upload: Some(upload.clone()) };
+        let (unfinished, upload) = Unfinished::begin(self, (bucket, key), begun, further).await?;
         match self.fill(&upload, flow, own, options).await {
             Ok(meta) => {
                 unfinished.finished();

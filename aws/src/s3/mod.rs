@@ -2,9 +2,9 @@
 //!
 //! Each file is one step. A request is put together (`request`), sent to its address (`place`) with a signature
 //! (`client`, `credentials`), and answered with headers (`meta`), a document (`xml`) or a refusal (`refusal`). On that
-//! stand the operations: buckets (`buckets`), reading (`read`), putting (`put`, with `intake` for the body and `large`
-//! for one that does not fit into memory), conditions of writes (`guard`), copying (`copy`), deleting (`delete`),
-//! listing (`list`), and uploads (`upload`, `complete`).
+//! stand the operations: buckets (`buckets`), reading (`read`), putting (`put`, with `intake` for the body, and `large`
+//! and `unfinished` for one that does not fit into memory), conditions of writes (`guard`), copying (`copy`), deleting
+//! (`delete`), listing (`list`), and uploads (`upload`, `complete`).
 //!
 //! Requests are our own because keys are bytes: clients that take a key for a path or an address for a URL lose `..`, `//`
 //! and control characters on the way.
@@ -28,6 +28,7 @@ mod put;
 mod read;
 mod refusal;
 mod request;
+mod unfinished;
 mod upload;
 mod words;
 mod xml;
@@ -51,6 +52,10 @@ use crate::config::Aws;
 
 /// How long a call may take, with its attempts.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long S3 may take to copy or join what it has: it answers when it is through.
+const JOIN_MAX: Duration = Duration::from_secs(10 * 60);
+/// The slowest line that a body goes through, in bytes a second: a share of two megabits.
+const LINE_BYTES_MIN: u64 = 64 << 10;
 
 /// Blobs on S3. Cheap to clone: the clones share connections and limits.
 #[derive(Clone, Debug)]
@@ -69,6 +74,16 @@ impl Blobs {
 
     fn soon(&self) -> Deadline {
         self.caller.deadline(PATIENCE)
+    }
+
+    /// When S3 must be through with something that it does by itself.
+    fn later(&self) -> Deadline {
+        self.caller.deadline(JOIN_MAX)
+    }
+
+    /// When a request with so many bytes must be through.
+    fn time_for(&self, bytes: u64) -> Deadline {
+        self.caller.deadline(PATIENCE + Duration::from_secs(bytes / LINE_BYTES_MIN))
     }
 }
 

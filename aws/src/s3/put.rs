@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 
 use super::explain::{About, Failed};
 use super::guard::Guard;
-use super::intake::{Flow, Intake, WHOLE_BYTES_MAX, take};
+use super::intake::{Flow, Intake, WHOLE_BYTES_MAX, carrying, take};
 use super::request::Request;
 use super::{Blobs, action, meta};
 use crate::call::Deadline;
@@ -44,15 +44,16 @@ impl Blobs {
         digest: BodyDigest,
         options: &PutOptions,
     ) -> Result<BlobMeta> {
-        let deadline = self.soon();
+        let deadline = self.time_for(digest.size);
         let request = self.put_request((bucket, key), options, &digest.checksums)?;
         let request = request.header("content-md5", base64::encode(digest.md5)).body(bytes);
-        let about = About::Blob(bucket, key);
+        let (about, size) = (About::Blob(bucket, key), digest.size);
         let write = |guard: Guard| {
             let request = guard.on(request.clone());
             async move {
                 let call = || self.client.ask(&request, self.caller.clock().now());
-                self.caller.call(&guard.action(&action::PUT_OBJECT), deadline, call).await
+                let action = carrying(guard.action(&action::PUT_OBJECT), size);
+                self.caller.call(&action, deadline, call).await
             }
             .boxed()
         };

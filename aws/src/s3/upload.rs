@@ -12,7 +12,7 @@ use aws_smithy_types::base64;
 use bytes::Bytes;
 
 use super::explain::About;
-use super::intake::{Intake, WHOLE_BYTES_MAX, take};
+use super::intake::{Intake, WHOLE_BYTES_MAX, carrying, take};
 use super::request::Request;
 use super::xml::Element;
 use super::{Blobs, action, meta};
@@ -152,7 +152,8 @@ impl Blobs {
             .headers(checksum.into_iter().flat_map(meta::checksum_headers))
             .body(bytes);
         let call = || self.client.ask(&request, self.caller.clock().now());
-        let answer = self.caller.call(&action::UPLOAD_PART, self.soon(), call).await;
+        let action = carrying(action::UPLOAD_PART, digest.size);
+        let answer = self.caller.call(&action, self.time_for(digest.size), call).await;
         let answer = answer.map_err(|failure| About::Upload(upload).explain(failure))?;
         let etag = meta::etag(answer.headers.get("etag").unwrap_or_default())?;
         let modified_at = self.date(&answer.headers);

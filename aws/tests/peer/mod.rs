@@ -28,9 +28,10 @@ const KEY: &str = "AKIATEST";
 const SECRET: &str = "secret";
 
 /// Starts the command in its arguments, and ends it when standard input does: when whoever holds the other end is gone. A
-/// whole group of processes may be told to end, so this one ends its server first. Some servers do not heed a request.
-const WATCH: &str =
-    r#"trap : TERM; "$@" & server=$!; read -r _; kill -9 "$server" 2>/dev/null; wait "$server""#;
+/// whole group of processes may be told to end, so this one ends its server first. Some servers do not heed a request,
+/// and some leave files outside their folder.
+const WATCH: &str = r#"trap : TERM; "$@" & server=$!; read -r _
+    kill -9 "$server" 2>/dev/null; wait "$server"; rm -f $LEFT_OVER"#;
 
 /// A server that runs.
 pub struct Peer {
@@ -109,7 +110,7 @@ impl Peer {
             command.args(["-m", "ministack"]);
             command.env("PYTHONPATH", &packages).env("PYTHONUNBUFFERED", "1");
             command.env("BIND_HOST", "127.0.0.1").env("GATEWAY_PORT", port.to_string());
-            command.env("SERVICES", "sqs").env("TMPDIR", folder);
+            command.env("SERVICES", "s3,sqs").env("TMPDIR", folder);
             command
         })
         .await
@@ -125,18 +126,29 @@ impl Peer {
             );
             let config = folder.join("s3.json");
             std::fs::write(&config, identities).expect("the identities");
-            // Every bucket has volumes of its own.
             let mut command = watched(program.to_str().expect("a path of ASCII"));
-            command.args(["server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", "-volume.max=5000"]);
-            command.args(["-master.volumeSizeLimitMB=64", "-master.electionTimeout=1s"]);
+            command.args(["-logtostderr", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3"]);
+            command.args(["-master.telemetry=false", "-master.electionTimeout=1s"]);
+            // Every bucket has volumes of its own, of which it would make seven at a time.
+            command.args(["-volume.max=5000", "-master.volumeSizeLimitMB=64"]);
+            command.env("WEED_MASTER_VOLUME_GROWTH_COPY_1", "1").env("TMPDIR", folder);
             command.arg(format!("-s3.port={port}")).arg(format!("-s3.config={}", config.display()));
             command.arg(format!("-dir={}", folder.display()));
+            command.args(["-s3.port.iceberg=0", "-s3.port.lance=0"]);
+            let mut left_over = String::new();
+            for part in ["master", "volume", "filer", "s3"] {
+                let inner = free_port();
+                command.arg(format!("-{part}.port.grpc={inner}"));
+                let socket = std::env::temp_dir().join(format!("seaweedfs-{part}-grpc-{inner}.sock"));
+                left_over.push_str(&format!("{} ", socket.display()));
+            }
             for part in ["master", "volume", "filer"] {
                 command.arg(format!("-{part}.port={}", free_port()));
-                command.arg(format!("-{part}.port.grpc={}", free_port()));
             }
-            command.arg(format!("-s3.port.grpc={}", free_port()));
-            command.args(["-s3.port.iceberg=0", "-s3.port.lance=0"]);
+            for part in ["filer", "s3"] {
+                command.arg(format!("-{part}.localSocket={}", folder.join(part).display()));
+            }
+            command.env("LEFT_OVER", left_over);
             command
         })
         .await

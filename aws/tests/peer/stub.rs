@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 /// An answer.
@@ -20,6 +21,8 @@ pub enum Answer {
     Closed,
     /// None, until whoever asked goes away.
     Never,
+    /// This one, when the test says so.
+    Late(Arc<Notify>, Box<Answer>),
 }
 
 impl Answer {
@@ -102,7 +105,11 @@ async fn serve(mut connection: TcpStream, script: Arc<Mutex<Box<Script>>>, asked
     let mut received = Vec::new();
     while let Some((operation, body)) = request(&mut connection, &mut received).await {
         asked.lock().expect("the list").push(operation.clone());
-        let answer = (script.lock().expect("the script"))(&operation, &body);
+        let mut answer = (script.lock().expect("the script"))(&operation, &body);
+        while let Answer::Late(moment, late) = answer {
+            moment.notified().await;
+            answer = *late;
+        }
         let bytes = match &answer {
             Answer::Full(status, lines, body) => {
                 let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
@@ -113,7 +120,7 @@ async fn serve(mut connection: TcpStream, script: Arc<Mutex<Box<Script>>>, asked
                 let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
                 format!("HTTP/1.1 200 X\r\n{lines}content-length: 500\r\n\r\n{body}")
             }
-            Answer::Closed => String::new(),
+            Answer::Closed | Answer::Late(..) => String::new(),
             Answer::Never => {
                 let _ = connection.read_u8().await;
                 return;
