@@ -3,14 +3,9 @@
 mod peer;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anabranch_aws::Blobs;
-use anabranch_model::blob::{Body, PutOptions, Upload, UploadListOptions};
 use anabranch_model::laws::blob::{self, BlobFixture};
-use anabranch_model::{BlobKey, BlobStore, BucketName, Error};
-use bytes::Bytes;
-use futures_util::{StreamExt, stream};
 use peer::Peer;
 use peer::suite::{self, Case, Skipped};
 
@@ -61,7 +56,8 @@ fn cases(blobs: &Blobs, prefix: &str) -> Vec<Case> {
 async fn the_laws_hold_on_seaweedfs() {
     let seaweedfs = Peer::seaweedfs().await;
     let blobs = Blobs::new(&seaweedfs.connect().await).expect("an endpoint");
-    suite::hold(cases(&blobs, "weed"), SEAWEEDFS, 4).await;
+    // Most of its time it waits for a lock, a second at a time.
+    suite::hold(cases(&blobs, "weed"), SEAWEEDFS, 8).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -76,38 +72,6 @@ async fn the_laws_hold_on_ministack() {
     let ministack = Peer::ministack().await;
     let blobs = Blobs::new(&ministack.connect().await).expect("an endpoint");
     suite::hold(cases(&blobs, "mini"), MINISTACK, 4).await;
-}
-
-/// A put of a body without an end that is dropped leaves no upload behind, which would be paid for.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_put_that_is_dropped_leaves_no_upload() {
-    let ministack = Peer::ministack().await;
-    let blobs = Blobs::new(&ministack.connect().await).expect("an endpoint");
-    let (bucket, key) = (BucketName::new("dropped").expect("a name"), BlobKey::new("key").expect("a key"));
-    blobs.create_bucket(&bucket).await.expect("a bucket");
-    let megabytes = stream::iter(vec![Ok(Bytes::from(vec![7; 1 << 20])); 20]);
-    let put = tokio::spawn({
-        let (blobs, bucket, key) = (blobs.clone(), bucket.clone(), key.clone());
-        let endless: Body = Box::pin(megabytes.chain(stream::pending()));
-        async move { blobs.put(&bucket, &key, endless, PutOptions::default()).await }
-    });
-    let mut again = tokio::time::interval(Duration::from_millis(20));
-    let uploads = async || {
-        let page = blobs.uploads(&bucket, UploadListOptions::default()).await.expect("uploads");
-        page.entries.into_iter().map(|summary| summary.upload).collect::<Vec<_>>()
-    };
-    let parts = async |upload: &Upload| blobs.parts(upload, None, 1_000).await.map(|page| page.entries.len());
-    // Two parts are full, and a third has begun.
-    while !matches!(uploads().await.first(), Some(upload) if parts(upload).await == Ok(2)) {
-        again.tick().await;
-    }
-    put.abort();
-    while !uploads().await.is_empty() {
-        again.tick().await;
-    }
-    let absent = Error::BlobNotFound(bucket.clone(), key.clone());
-    assert_eq!(blobs.head(&bucket, &key).await, Err(absent));
-    blobs.delete_bucket(&bucket).await.expect("an empty bucket");
 }
 
 #[test]
