@@ -5,6 +5,7 @@
 //! others it waits for, how often an account may make it, and whether it may be made again when nobody knows
 //! whether it was carried out.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -117,6 +118,9 @@ pub enum Lane {
     /// A call that the service answers late on purpose, for instance a receive that waits for messages. It has
     /// permits of its own, or those who wait would hold up those who send.
     Waiting,
+    /// A body that takes as long as its bytes need. Whoever sends it notices when they stand still. It waits beside those
+    /// that are answered late, or slow writers would hold up everyone.
+    Moving,
     /// Making, changing and describing things: an account may do this so many times a second.
     Control {
         /// Calls a second that the account's quota allows.
@@ -137,6 +141,8 @@ pub struct Action {
     pub also: &'static [&'static str],
     /// What it is needed for.
     pub need: Use,
+    /// What else it is needed for.
+    pub need_also: Option<Use>,
     /// What it is done to.
     pub resource: Resource,
     /// How it waits.
@@ -150,7 +156,7 @@ impl Action {
     /// An action whose permission has the name of the operation, which moves data, and which may not be repeated.
     pub const fn new(service: Service, name: &'static str, need: Use, resource: Resource) -> Self {
         let (permission, also, lane) = (name, &[] as &[&str], Lane::Data);
-        Action { service, name, permission, also, need, resource, lane, repeatable: false }
+        Action { service, name, permission, also, need, need_also: None, resource, lane, repeatable: false }
     }
 
     /// The same action with a permission of another name.
@@ -163,6 +169,11 @@ impl Action {
         Action { also, ..self }
     }
 
+    /// The same action, which is needed for another use too.
+    pub const fn needed_to(self, need: Use) -> Self {
+        Action { need_also: Some(need), ..self }
+    }
+
     /// The same action, which an account may take so many times a second.
     pub const fn control(self, per_second: u32) -> Self {
         Action { lane: Lane::Control { per_second }, ..self }
@@ -171,6 +182,11 @@ impl Action {
     /// The same action, which the service answers late on purpose.
     pub const fn waiting(self) -> Self {
         Action { lane: Lane::Waiting, ..self }
+    }
+
+    /// The same action with a body that takes its time.
+    pub(crate) const fn moving(self) -> Self {
+        Action { lane: Lane::Moving, ..self }
     }
 
     /// The same action, which may be made again when its outcome is unknown.
@@ -189,11 +205,17 @@ impl Action {
         std::iter::once(&self.permission).chain(self.also).map(move |name| format!("{prefix}:{name}"))
     }
 
+    /// Whether who uses a thing in these ways needs it.
+    pub fn is_needed(&self, uses: &BTreeSet<Use>) -> bool {
+        self.need == Use::Look || uses.contains(&self.need) || self.need_also.is_some_and(|need| uses.contains(&need))
+    }
+
     /// How long one attempt may take.
     pub(crate) fn attempt_max(&self) -> Duration {
         match self.lane {
             Lane::Data | Lane::Control { .. } => Duration::from_secs(15),
             Lane::Waiting => Duration::from_secs(30),
+            Lane::Moving => Duration::MAX,
         }
     }
 }
@@ -223,6 +245,7 @@ pub fn all() -> impl Iterator<Item = &'static Action> {
         crate::dynamodb::action::ALL,
         crate::dynamodb_streams::action::ALL,
         crate::keyspaces_streams::action::ALL,
+        crate::s3::action::ALL,
     ]
     .into_iter()
     .flatten()

@@ -26,7 +26,7 @@ use crate::pace::Pace;
 
 /// Calls of one service and lane that are under way at the same time.
 const CALLS_MAX: usize = 64;
-/// Calls of one service that wait at the same time for something to come.
+/// Calls of one service that wait at the same time for something to come, or for a body to go.
 const WAITING_CALLS_MAX: usize = 256;
 /// How long a service may be gone before a call gives up, whatever its deadline.
 const ABSENCE_MAX: Duration = Duration::from_secs(10);
@@ -197,7 +197,7 @@ impl Caller {
         let permits = &self.0.permits[action.service as usize];
         let semaphore = match action.lane {
             Lane::Data => &permits.data,
-            Lane::Waiting => &permits.waiting,
+            Lane::Waiting | Lane::Moving => &permits.waiting,
             Lane::Control { .. } => &permits.control,
         };
         // Nobody closes these semaphores, so there is always a permit in the end.

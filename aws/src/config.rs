@@ -15,10 +15,10 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::ProvideCredentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_smithy_async::time::TimeSource;
-use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use aws_smithy_http_client::{Builder, Connector};
+use aws_smithy_runtime_api::client::http::{HttpConnectorSettings, SharedHttpClient};
 use aws_smithy_runtime_api::client::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_types::service_config::ServiceConfigKey;
@@ -139,6 +139,16 @@ fn http_client() -> SharedHttpClient {
         .pool_idle_timeout(IDLE_MAX)
         .tls_provider(Provider::Rustls(CryptoMode::Ring))
         .build_https()
+}
+
+/// A pool of the same kind for requests that no client of the SDK makes.
+pub(crate) fn connector() -> Connector {
+    Connector::builder()
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+        .pool_idle_timeout(IDLE_MAX)
+        .connector_settings(HttpConnectorSettings::builder().connect_timeout(CONNECT_MAX).build())
+        .tls_provider(Provider::Rustls(CryptoMode::Ring))
+        .build()
 }
 
 fn loader(options: &AwsOptions) -> ConfigLoader {

@@ -53,6 +53,7 @@ pub mod dynamodb;
 pub mod dynamodb_streams;
 pub mod keyspaces_streams;
 pub mod kinesis;
+pub mod s3;
 pub mod sqs;
 
 pub use config::{AccessKey, Aws, AwsOptions};
@@ -60,4 +61,5 @@ pub use dynamodb::Tables;
 pub use dynamodb_streams::TableChanges;
 pub use keyspaces_streams::KeyspaceChanges;
 pub use kinesis::Streams;
+pub use s3::Blobs;
 pub use sqs::Queues;

@@ -72,8 +72,7 @@ pub struct Owner {
 
 /// The rows that these uses of a thing need.
 pub fn needed(thing: Thing, uses: &BTreeSet<Use>) -> impl Iterator<Item = &'static Action> {
-    action::all()
-        .filter(move |row| thing.has(row.service) && (row.need == Use::Look || uses.contains(&row.need)))
+    action::all().filter(move |row| thing.has(row.service) && row.is_needed(uses))
 }
 
 /// The policy document for some wishes. Wishes for the same kind and uses share their statements.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use anabranch_model::{Error, Result};
+use anabranch_model::{BlobStore, Error, Result};
 
 use crate::action::Service;
 use crate::config::Aws;
+use crate::s3::Blobs;
 use crate::{dynamodb, dynamodb_streams, keyspaces_streams, kinesis, sqs};
 
 /// How long a service may take to say that it is there.
@@ -52,7 +53,7 @@ impl Aws {
                 let row = &keyspaces_streams::action::LIST_STREAMS;
                 caller.call(row, deadline, request).await.map(drop).map_err(Error::from)
             }
-            Service::S3 => Err(Error::Misconfigured("not yet".to_string())),
+            Service::S3 => Blobs::new(self)?.buckets(None, 1).await.map(drop),
         }
     }
 }

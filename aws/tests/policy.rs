@@ -9,30 +9,37 @@ mod peer;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anabranch_aws::action::Use;
+use anabranch_aws::action::{Action, Use};
 use anabranch_aws::policy::{self, Thing};
-use anabranch_aws::{Aws, Queues, Streams, Tables};
+use anabranch_aws::{Aws, Blobs, Queues, Streams, Tables};
+use anabranch_model::blob::{
+    Body, BodyOptions, CompleteOptions, CopyOptions, GetOptions, ListOptions, PartChoice, PutOptions, UploadListOptions, UploadOptions,
+};
 use anabranch_model::queue::ReceiveOptions;
 use anabranch_model::table::{
     Alteration, ChangeView, Get, Item, KeyCondition, KeyKind, KeySchema, Query, Scan, TableOptions, Update,
     Write,
 };
 use anabranch_model::{
-    HashKey, NewMessage, NewRecord, Position, QueueName, QueueOptions, QueueStore, ReadLimit, ShardSource,
+    BlobKey, BlobStore, BucketName, PartNumber, HashKey, NewMessage, NewRecord, Position, QueueName, QueueOptions, QueueStore, ReadLimit, ShardSource,
     StreamName, StreamOptions, StreamStore, TableName, TableStore,
 };
-use futures_util::StreamExt;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use peer::Peer;
 
 /// Compares what a connection called with what a policy allows.
 fn compare(aws: &Aws, thing: Thing, uses: &[Use]) {
     let uses: BTreeSet<Use> = uses.iter().copied().collect();
-    let allowed: BTreeSet<String> = policy::needed(thing, &uses).map(ToString::to_string).collect();
-    let called: BTreeSet<String> = aws.actions_made().into_iter().map(ToString::to_string).collect();
-    let missing: Vec<_> = called.difference(&allowed).collect();
-    let idle: Vec<_> = allowed.difference(&called).collect();
+    let of = |rows: &mut dyn Iterator<Item = &'static Action>| -> BTreeSet<String> {
+        rows.flat_map(|row| row.permissions().collect::<Vec<_>>()).collect()
+    };
+    let allowed = of(&mut policy::needed(thing, &uses));
+    let used = of(&mut aws.actions_made().into_iter());
+    let missing: Vec<_> = used.difference(&allowed).collect();
+    let idle: Vec<_> = allowed.difference(&used).collect();
     assert!(missing.is_empty(), "{thing:?} {uses:?}: the policy lacks {missing:?}");
-    assert!(idle.is_empty(), "{thing:?} {uses:?}: the policy allows {idle:?}, which nobody called");
+    assert!(idle.is_empty(), "{thing:?} {uses:?}: the policy allows {idle:?}, which nobody used");
 }
 
 fn day(days: u64) -> Duration {
@@ -174,4 +181,52 @@ async fn tables_are_used_as_their_policies_allow() {
     let (aws, tables) = manager;
     tables.delete_table(&riders).await.expect("no table");
     compare(&aws, Thing::Table, &[Use::Manage]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn buckets_are_used_as_their_policies_allow() {
+    let peer = Peer::moto().await;
+    let photos = BucketName::new("photos").expect("a name");
+    let (one, other) = (BlobKey::new("one").expect("a key"), BlobKey::new("other").expect("a key"));
+    let body = || -> Body { stream::once(async { Ok(Bytes::from_static(b"a picture")) }).boxed() };
+    let look = async |blobs: &Blobs| {
+        blobs.buckets(None, 10).await.expect("a list");
+        blobs.list(&photos, ListOptions::default()).await.expect("keys");
+    };
+
+    let aws = peer.connect().await;
+    let blobs = Blobs::new(&aws).expect("blobs");
+    blobs.create_bucket(&photos).await.expect("a bucket");
+    look(&blobs).await;
+    // A bucket is removed with what nobody completed.
+    let forgotten = Blobs::new(&peer.connect().await).expect("blobs");
+    forgotten.begin_upload(&photos, &other, UploadOptions::default()).await.expect("an upload");
+    blobs.delete_bucket(&photos).await.expect("no bucket");
+    compare(&aws, Thing::Bucket, &[Use::Manage]);
+    blobs.create_bucket(&photos).await.expect("a bucket");
+
+    let aws = peer.connect().await;
+    let blobs = Blobs::new(&aws).expect("blobs");
+    look(&blobs).await;
+    blobs.put(&photos, &one, body(), PutOptions::default()).await.expect("a put");
+    blobs.copy((&photos, &one), (&photos, &other), CopyOptions::default()).await.expect("a copy");
+    blobs.delete(&photos, &other, None).await.expect("a delete");
+    blobs.delete_many(&photos, std::slice::from_ref(&other)).await.expect("deletes");
+    let upload = blobs.begin_upload(&photos, &other, UploadOptions::default()).await.expect("an upload");
+    let number = PartNumber::new(1).expect("a number");
+    let part = blobs.put_part(&upload, number, body(), BodyOptions::default()).await.expect("a part");
+    blobs.parts(&upload, None, 10).await.expect("parts");
+    blobs.uploads(&photos, UploadListOptions::default()).await.expect("uploads");
+    let choice = PartChoice { number, etag: part.etag, checksum: None };
+    blobs.complete_upload(&upload, &[choice], CompleteOptions::default()).await.expect("a blob");
+    let upload = blobs.begin_upload(&photos, &other, UploadOptions::default()).await.expect("an upload");
+    blobs.abort_upload(&upload).await.expect("no upload");
+    compare(&aws, Thing::Bucket, &[Use::Write]);
+
+    let aws = peer.connect().await;
+    let blobs = Blobs::new(&aws).expect("blobs");
+    look(&blobs).await;
+    blobs.head(&photos, &one).await.expect("a blob");
+    blobs.get(&photos, &one, GetOptions::default()).await.expect("a blob");
+    compare(&aws, Thing::Bucket, &[Use::Read]);
 }

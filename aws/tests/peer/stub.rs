@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 /// An answer.
@@ -14,10 +15,14 @@ pub enum Answer {
     Full(u16, Vec<String>, String),
     /// The head of an answer and a part of its body; then the connection is closed.
     Cut,
+    /// The same with these header lines and this part of a body of 500 bytes.
+    CutBehind(Vec<String>, String),
     /// None: the connection is closed.
     Closed,
     /// None, until whoever asked goes away.
     Never,
+    /// This one, when the test says so.
+    Late(Arc<Notify>, Box<Answer>),
 }
 
 impl Answer {
@@ -30,6 +35,17 @@ impl Answer {
     pub fn failure(status: u16, code: &str, message: &str) -> Answer {
         let body = format!(r#"{{"__type":"{code}","message":"{message}"}}"#);
         Answer::Full(status, vec!["content-type: application/x-amz-json-1.1".to_string()], body)
+    }
+
+    /// A success of S3.
+    pub fn document(body: &str) -> Answer {
+        Answer::Full(200, vec!["content-type: application/xml".to_string()], body.to_string())
+    }
+
+    /// A failure of S3.
+    pub fn refusal(status: u16, code: &str, message: &str) -> Answer {
+        let body = format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
+        Answer::Full(status, vec!["content-type: application/xml".to_string()], body)
     }
 
     /// The same answer with another header line.
@@ -89,14 +105,22 @@ async fn serve(mut connection: TcpStream, script: Arc<Mutex<Box<Script>>>, asked
     let mut received = Vec::new();
     while let Some((operation, body)) = request(&mut connection, &mut received).await {
         asked.lock().expect("the list").push(operation.clone());
-        let answer = (script.lock().expect("the script"))(&operation, &body);
+        let mut answer = (script.lock().expect("the script"))(&operation, &body);
+        while let Answer::Late(moment, late) = answer {
+            moment.notified().await;
+            answer = *late;
+        }
         let bytes = match &answer {
             Answer::Full(status, lines, body) => {
                 let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
                 format!("HTTP/1.1 {status} X\r\n{lines}content-length: {}\r\n\r\n{body}", body.len())
             }
             Answer::Cut => "HTTP/1.1 200 X\r\ncontent-length: 500\r\n\r\n{\"Records\":[".to_string(),
-            Answer::Closed => String::new(),
+            Answer::CutBehind(lines, body) => {
+                let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+                format!("HTTP/1.1 200 X\r\n{lines}content-length: 500\r\n\r\n{body}")
+            }
+            Answer::Closed | Answer::Late(..) => String::new(),
             Answer::Never => {
                 let _ = connection.read_u8().await;
                 return;
@@ -119,11 +143,16 @@ async fn request(connection: &mut TcpStream, received: &mut Vec<u8>) -> Option<(
             return None;
         }
     };
-    let head = String::from_utf8_lossy(&received[..head_end]).to_ascii_lowercase();
+    let head = String::from_utf8_lossy(&received[..head_end]).into_owned();
+    let line = head.lines().next().unwrap_or_default().trim_end_matches(" HTTP/1.1").to_string();
+    let head = head.to_ascii_lowercase();
     let header = |name: &str| {
         let line = head.lines().find(|line| line.starts_with(name))?;
         line.split_once(':').map(|(_, value)| value.trim().to_string())
     };
+    // What has no name is known by its method and address.
+    let target = header("x-amz-target");
+    let operation = target.map_or(line, |target| target.rsplit('.').next().unwrap_or_default().to_string());
     let length: usize = header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
     while received.len() < head_end + length {
         if connection.read_buf(received).await.ok()? == 0 {
@@ -133,6 +162,5 @@ async fn request(connection: &mut TcpStream, received: &mut Vec<u8>) -> Option<(
     let rest = received.split_off(head_end + length);
     let body = String::from_utf8_lossy(&received[head_end..]).into_owned();
     *received = rest;
-    let target = header("x-amz-target").unwrap_or_default();
-    Some((target.rsplit('.').next().unwrap_or_default().to_string(), body))
+    Some((operation, body))
 }

@@ -161,7 +161,8 @@ laws! { $
     completing:
         a_completed_upload_is_a_blob_and_gone,
         completions_obey_conditions,
-        checksums_of_uploads_are_remembered,
+        checksums_of_joined_bodies_are_remembered,
+        checksums_of_joined_parts_are_remembered,
         bad_completions_are_refused;
     deleting:
         a_deleted_blob_is_gone,
