@@ -207,7 +207,9 @@ impl Action {
 
     /// Whether who uses a thing in these ways needs it.
     pub fn is_needed(&self, uses: &BTreeSet<Use>) -> bool {
-        self.need == Use::Look || uses.contains(&self.need) || self.need_also.is_some_and(|need| uses.contains(&need))
+        self.need == Use::Look
+            || uses.contains(&self.need)
+            || self.need_also.is_some_and(|need| uses.contains(&need))
     }
 
     /// How long one attempt may take.

@@ -13,7 +13,8 @@ use anabranch_aws::action::{Action, Use};
 use anabranch_aws::policy::{self, Thing};
 use anabranch_aws::{Aws, Blobs, Queues, Streams, Tables};
 use anabranch_model::blob::{
-    Body, BodyOptions, CompleteOptions, CopyOptions, GetOptions, ListOptions, PartChoice, PutOptions, UploadListOptions, UploadOptions,
+    Body, BodyOptions, CompleteOptions, CopyOptions, GetOptions, ListOptions, PartChoice, PartNumber,
+    PutOptions, UploadListOptions, UploadOptions,
 };
 use anabranch_model::queue::ReceiveOptions;
 use anabranch_model::table::{
@@ -21,8 +22,8 @@ use anabranch_model::table::{
     Write,
 };
 use anabranch_model::{
-    BlobKey, BlobStore, BucketName, PartNumber, HashKey, NewMessage, NewRecord, Position, QueueName, QueueOptions, QueueStore, ReadLimit, ShardSource,
-    StreamName, StreamOptions, StreamStore, TableName, TableStore,
+    BlobKey, BlobStore, BucketName, HashKey, NewMessage, NewRecord, Position, QueueName, QueueOptions,
+    QueueStore, ReadLimit, ShardSource, StreamName, StreamOptions, StreamStore, TableName, TableStore,
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -217,7 +218,7 @@ async fn buckets_are_used_as_their_policies_allow() {
     let part = blobs.put_part(&upload, number, body(), BodyOptions::default()).await.expect("a part");
     blobs.parts(&upload, None, 10).await.expect("parts");
     blobs.uploads(&photos, UploadListOptions::default()).await.expect("uploads");
-    let choice = PartChoice { number, etag: part.etag, checksum: None };
+    let choice = PartChoice::from(&part);
     blobs.complete_upload(&upload, &[choice], CompleteOptions::default()).await.expect("a blob");
     let upload = blobs.begin_upload(&photos, &other, UploadOptions::default()).await.expect("an upload");
     blobs.abort_upload(&upload).await.expect("no upload");

@@ -70,6 +70,11 @@ async fn every_kind_of_command_works_on_aws() {
     // The table has another key than the caller believes.
     ran(on(&["table", "get", "riders", r#"{"name":"a"}"#])).await.failed(2, &["id"]);
 
+    ran(on(&["blob", "create", "photos"])).await.succeeded();
+    ran_with_input(on(&["blob", "put", "-", "photos/2026/one"]), "a picture").await.succeeded();
+    let got = ran(on(&["blob", "get", "photos/2026/one", "-"])).await.succeeded();
+    assert_eq!(got.stdout, "a picture");
+
     // A backup is of a directory, and there is none.
     ran(on(&["backup", "/nonexistent/copy"])).await.failed(2, &["AWS"]);
 
@@ -81,10 +86,14 @@ async fn every_kind_of_command_works_on_aws() {
     assert_eq!(calls["anabranch_aws_calls_total"], 1);
     assert_eq!(calls["_aws"]["CloudWatchMetrics"][0]["Namespace"], "Anabranch");
 
-    let well =
-        ran(on(&["doctor", "--stream", "clicks", "--queue", "orders", "--table", "riders", "--json"])).await;
+    let well = ran(on(&[
+        "doctor", "--stream", "clicks", "--queue", "orders", "--table", "riders", "--bucket", "photos",
+        "--json",
+    ]))
+    .await;
     let checks = well.succeeded().json();
-    for name in ["region", "credentials", "Kinesis", "SQS", "DynamoDB", "stream clicks", "table riders"] {
+    for name in ["region", "credentials", "Kinesis", "SQS", "DynamoDB", "S3", "stream clicks", "table riders"]
+    {
         let check = checks["checks"].as_array().unwrap().iter().find(|check| check["name"] == name);
         assert_eq!(check.unwrap_or_else(|| panic!("{name}: {checks}"))["result"], "ok", "{checks}");
     }
@@ -118,7 +127,7 @@ async fn who_is_not_aws_is_told_apart() {
     let web =
         Stub::start(move |_, _| Answer::Full(200, vec!["content-type: text/html".to_string()], page.clone()))
             .await;
-    for kind in ["stream", "queue", "table"] {
+    for kind in ["stream", "queue", "table", "blob"] {
         ran(on(&web.endpoint(), &[kind, "ls"])).await.failed(1, &["endpoint"]);
     }
     ran(on(NOWHERE, &["stream", "ls"])).await.failed(1, &["Kinesis", "anabranch doctor"]);
