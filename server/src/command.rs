@@ -13,6 +13,9 @@ use crate::logging::{self, LogFormat};
 use crate::output::Output;
 use crate::runtime::{self, Signals};
 
+/// What a command logs unless it is told otherwise. What the SDK finds noteworthy is in the error of the command.
+const LOG_DEFAULT: &str = "warn,aws_config=off,aws_smithy_runtime=off,aws_runtime=off";
+
 /// Arguments of every command on data.
 #[derive(Debug, Args)]
 pub(crate) struct DataArgs {
@@ -48,7 +51,7 @@ impl DataArgs {
     ) -> Result<(), Failure> {
         let runtime = runtime::start()?;
         let result = runtime.block_on(async {
-            logging::start(None, LogFormat::Text, "warn")?;
+            logging::start(None, LogFormat::Text, LOG_DEFAULT)?;
             let mut signals = Signals::take_over()?;
             let metrics = self.metrics.map(|MetricsFormat::Emf| Emf::start()).transpose()?;
             let connection = match self.engine.aws()? {

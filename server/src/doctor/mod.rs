@@ -47,7 +47,7 @@ pub(crate) struct NamedArgs {
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let runtime = runtime::start()?;
     let result = runtime.block_on(async {
-        logging::start(None, LogFormat::Text, "error")?;
+        logging::start(None, LogFormat::Text, "off")?;
         let clock = SystemClock::new();
         let checks = match args.data.engine.aws()? {
             Some(options) => aws::examine(options, &args.named, &clock as &dyn Clock).await,
