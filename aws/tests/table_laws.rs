@@ -51,18 +51,23 @@ const DYNAMODB_LOCAL: Skipped = &[
     ("bad_reads_are_refused", "a start in another segment is not refused"),
 ];
 
-const MINISTACK: Skipped = &[];
+const MINISTACK: Skipped = &[
+    ("conditions_compare_as_they_should", "two paths that lead nowhere do not differ"),
+    ("updates_reach_into_lists_and_maps", "elements behind the end of a list are not put in order"),
+    ("updates_add_to_numbers_and_sets", "a sum of 38 digits is rounded"),
+    ("an_update_makes_an_item_unless_it_only_removes", "an update that only removes makes an item"),
+    ("a_local_index_orders_within_a_hash_value", "what a local index does not show is not looked up"),
+    ("an_index_is_added_and_dropped", "an index that is added holds items that do not fit its key"),
+    ("bad_reads_are_refused", "a start in another segment is not refused"),
+    ("bad_items_are_refused", "a sum of 39 digits is not refused"),
+    ("bad_updates_are_refused", "a removal through nothing is not refused"),
+];
 
 /// What no server can show.
 const NOWHERE: Skipped = &[
     ("an_update_makes_an_item_unless_it_only_removes", "each server keeps the other half"),
     ("an_index_is_added_and_dropped", "no server leaves out an item that does not fit a new index"),
-    (
-        "a_cancelled_transaction_changes_nothing",
-        "no server gives reasons for a part that cannot be done; `table_failures.rs` reads them",
-    ),
     ("a_random_walk_agrees_with_the_reference", "what it needs at once, each server does in part"),
-    ("counters_of_many_writers_are_exact", "the one that shows items does not bear 64 writers"),
     (
         "bad_reads_are_refused",
         "it tells segments by the hash of the model, and DynamoDB has its own; up to there it holds on both servers",

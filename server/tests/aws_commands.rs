@@ -53,7 +53,8 @@ async fn every_kind_of_command_works_on_aws() {
 
     ran(on(&["stream", "create", "clicks", "--shards", "2"])).await.succeeded();
     ran_with_input(on(&["stream", "put", "clicks", "--lines"]), "one\ntwo\nthree\n").await.succeeded();
-    let tail = ran(on(&["stream", "tail", "clicks", "--from", "trim-horizon", "--no-follow", "--json"])).await;
+    let tail =
+        ran(on(&["stream", "tail", "clicks", "--from", "trim-horizon", "--no-follow", "--json"])).await;
     assert_eq!(tail.succeeded().json_lines().len(), 3);
     let described = ran(on(&["stream", "describe", "clicks", "--json"])).await.succeeded().json();
     assert_eq!(described["open_shards"], 2, "{described}");

@@ -110,7 +110,7 @@ impl Peer {
             command.args(["-m", "ministack"]);
             command.env("PYTHONPATH", &packages).env("PYTHONUNBUFFERED", "1");
             command.env("BIND_HOST", "127.0.0.1").env("GATEWAY_PORT", port.to_string());
-            command.env("SERVICES", "dynamodb,s3,sqs").env("TMPDIR", folder);
+            command.env("SERVICES", "dynamodb,dynamodbstreams,s3,sqs").env("TMPDIR", folder);
             command
         })
         .await
