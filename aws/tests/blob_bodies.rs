@@ -103,29 +103,26 @@ async fn a_declared_body_goes_through_as_it_comes() {
 async fn a_body_of_unknown_length_is_put_in_parts() {
     let seaweedfs = Peer::seaweedfs().await;
     let blobs = connected(&seaweedfs).await;
-    // The last part may be whole, and a part of one byte.
-    for (size, parts) in [(WHOLE, None), (WHOLE + 1, Some(2)), (2 * WHOLE, Some(2)), (20_000_003, Some(3))] {
+    // A part may be of one byte, and the last one may be full.
+    for size in [WHOLE + 1, 2 * WHOLE] {
         let bytes = some_bytes(size);
         let right = digest(&bytes, ChecksumAlgorithm::Crc32c);
         let key = key(&size.to_string());
         let body = BodyOptions { computed: [ChecksumAlgorithm::Crc32c].into(), ..BodyOptions::default() };
-        let put = async |condition| {
+        let put = async |body: &BodyOptions, condition| {
             let options = PutOptions { condition, body: body.clone(), ..PutOptions::default() };
             blobs.put(&bucket(), &key, pieces(&bytes), options).await
         };
-        let meta = put(WriteCondition::IfAbsent).await.expect("a put");
-        assert_eq!((meta.size, meta.parts), (right.size, parts));
+        let meta = put(&body, WriteCondition::IfAbsent).await.expect("a put");
+        assert_eq!((meta.size, meta.parts), (right.size, Some(2)));
         assert_eq!(meta.checksums, right.checksums);
-        assert_eq!(blobs.head(&bucket(), &key).await, Ok(meta.clone()));
         assert!(read(&blobs, &key, None).await == bytes, "another body of {size} bytes");
-        assert_eq!(put(WriteCondition::IfAbsent).await, Err(Error::PreconditionFailed(key.clone())));
-        assert_eq!(uploads(&blobs).await, []);
-        let wrong = BodyOptions { md5: Some([0; 16]), ..body.clone() };
-        let options = PutOptions { body: wrong, ..PutOptions::default() };
-        let put = blobs.put(&bucket(), &key, pieces(&bytes), options).await;
-        assert_eq!(put, Err(Error::ChecksumMismatch("md5")));
-        assert_eq!(uploads(&blobs).await, []);
+        let again = put(&body, WriteCondition::IfAbsent).await;
+        assert_eq!(again, Err(Error::PreconditionFailed(key.clone())));
+        let wrong = BodyOptions { md5: Some([0; 16]), ..body };
+        assert_eq!(put(&wrong, WriteCondition::None).await, Err(Error::ChecksumMismatch("md5")));
         assert_eq!(blobs.head(&bucket(), &key).await, Ok(meta));
+        assert_eq!(uploads(&blobs).await, []);
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anabranch_aws::Blobs;
 use anabranch_model::laws::blob::{self, BlobFixture};
+use anabranch_model::{BlobStore, Error};
 use peer::Peer;
 use peer::suite::{self, Case, Skipped};
 
@@ -58,6 +59,10 @@ async fn the_laws_hold_on_seaweedfs() {
     let blobs = Blobs::new(&seaweedfs.connect().await).expect("an endpoint");
     // Most of its time it waits for a lock, a second at a time.
     suite::hold(cases(&blobs, "weed"), SEAWEEDFS, 8).await;
+    // It looks at signatures, so ours are right.
+    let stranger = Blobs::new(&seaweedfs.connect_with_a_wrong_secret().await).expect("an endpoint");
+    let refused = stranger.buckets(None, 10).await;
+    assert!(matches!(refused, Err(Error::Unauthenticated(_))), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,6 +6,7 @@ use std::panic::resume_unwind;
 
 use anabranch_model::blob::{Checksum, Upload, UploadOptions};
 use anabranch_model::{BlobKey, BucketName, Error, Result};
+use tracing::Instrument;
 
 use super::Blobs;
 
@@ -28,11 +29,11 @@ impl Unfinished {
         further: Vec<Checksum>,
     ) -> Result<(Unfinished, Upload)> {
         let (blobs, bucket, key) = (blobs.clone(), bucket.clone(), key.clone());
-        let begun = tokio::spawn(async move {
+        let begun = async move {
             let upload = blobs.begin(&bucket, &key, &options, &further).await?;
             Ok((Unfinished { blobs, upload: Some(upload.clone()) }, upload))
-        });
-        match begun.await {
+        };
+        match tokio::spawn(begun.in_current_span()).await {
             Ok(begun) => begun,
             Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
             Err(_) => Err(Error::Unavailable("the process ends while an upload is begun".to_string())),
@@ -55,9 +56,12 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         let Some(upload) = self.upload.take() else { return };
-        let blobs = self.blobs.clone();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { give_up(&blobs, &upload).await });
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => {
+                let blobs = self.blobs.clone();
+                runtime.spawn(async move { give_up(&blobs, &upload).await });
+            }
+            Err(_) => left_behind(&upload),
         }
     }
 }
@@ -77,5 +81,10 @@ async fn give_up(blobs: &Blobs, upload: &Upload) {
             break;
         }
     }
-    tracing::warn!(bucket = %upload.bucket, key = %upload.key, id = %upload.id, "an upload is left behind: abort it");
+    left_behind(upload);
+}
+
+fn left_behind(upload: &Upload) {
+    let Upload { bucket, key, id } = upload;
+    tracing::warn!(%bucket, %key, %id, "an upload is left behind: abort it");
 }

@@ -208,7 +208,16 @@ impl Peer {
 
     /// A connection to it.
     pub async fn connect(&self) -> Aws {
-        connect(&format!("http://{}", self.address())).await
+        connect(&self.endpoint()).await
+    }
+
+    /// A connection to it with a key whose private half is wrong.
+    pub async fn connect_with_a_wrong_secret(&self) -> Aws {
+        connect_with(&self.endpoint(), "not the secret").await
+    }
+
+    fn endpoint(&self) -> String {
+        format!("http://{}", self.address())
     }
 }
 
@@ -221,11 +230,15 @@ impl Drop for Peer {
 
 /// A connection to an endpoint with the key of the tests.
 pub async fn connect(endpoint: &str) -> Aws {
+    connect_with(endpoint, SECRET).await
+}
+
+async fn connect_with(endpoint: &str, secret: &str) -> Aws {
     let options = AwsOptions {
         endpoint: Some(endpoint.to_string()),
         region: Some("us-east-1".to_string()),
         profile: None,
-        key: Some(AccessKey { id: KEY.to_string(), secret: SECRET.to_string() }),
+        key: Some(AccessKey { id: KEY.to_string(), secret: secret.to_string() }),
     };
     Aws::connect(options, Arc::new(WallClock::default()), 1).await.expect("a connection")
 }
