@@ -22,6 +22,7 @@ impl Tables {
         let deadline = self.soon();
         self.check_writes(writes, deadline).await?;
         let parts = writes.iter().map(|(table, write)| part(table, write)).collect::<Result<Vec<_>>>()?;
+        let repeatable = token.is_some();
         let token = token.map_or_else(|| self.caller.token(), |token| token.as_str().to_string());
         let mut rounds = 0;
         loop {
@@ -56,6 +57,8 @@ impl Tables {
                 }
                 _ => {}
             }
+            // Whoever calls again without a token makes another transaction.
+            failure.action.repeatable = repeatable;
             return Err(self.explained(failure, writes.iter().map(|(table, _)| table), deadline).await);
         }
     }

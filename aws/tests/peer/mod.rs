@@ -175,11 +175,17 @@ impl Drop for Peer {
 
 /// A connection to an endpoint with a key that no one checks.
 pub async fn connect(endpoint: &str) -> Aws {
+    connect_with(endpoint, None).await
+}
+
+/// The same, with a limit for one attempt of a call.
+pub async fn connect_with(endpoint: &str, attempt_max: Option<Duration>) -> Aws {
     let options = AwsOptions {
+        attempt_max,
         endpoint: Some(endpoint.to_string()),
         region: Some("us-east-1".to_string()),
-        profile: None,
         key: Some(AccessKey { id: "AKIATEST".to_string(), secret: "secret".to_string() }),
+        ..AwsOptions::default()
     };
     Aws::connect(options, Arc::new(WallClock::default()), 1).await.expect("a connection")
 }
