@@ -5,6 +5,7 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod gaps;
 pub mod stub;
 pub mod suite;
 
