@@ -6,8 +6,10 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod gaps;
+pub mod proxy;
 pub mod stub;
 pub mod suite;
+pub mod wire;
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
