@@ -218,7 +218,7 @@ async fn followers_miss_nothing_and_see_nothing_twice() {
         }),
     )
     .await;
-    let polling = Proxy::start(mock.address(), chance(14, 40, |_| ALL)).await;
+    let polling = Proxy::start(mock.address(), chance(14, 50, |_| ALL)).await;
     let pushed = Streams::new(&subscribing.connect(None).await).with_fan_out("follower").unwrap();
     let polled = Streams::new(&polling.connect(ATTEMPT_MAX).await);
     let followers =

@@ -160,10 +160,8 @@ impl Shared {
                 return Ok(true);
             }
             // Whoever goes away in the meantime has not asked.
-            Some(Fault::Delay) => {
-                if tokio::time::timeout(DELAY, gone(client)).await.is_ok() {
-                    return Ok(false);
-                }
+            Some(Fault::Delay) if tokio::time::timeout(DELAY, gone(client)).await.is_ok() => {
+                return Ok(false);
             }
             _ => {}
         }
@@ -261,13 +259,15 @@ fn refusal(status: u16, code: &str, message: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status} X\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-/// So many faults in a hundred requests, from a seed, of those that the request may have.
+/// So many faults in a hundred requests, from a seed. Which one it is goes in turn through those that the request may have,
+/// so that a few requests are enough to see all of them.
 pub fn chance(
     seed: u64,
     percent: u64,
     faults: impl Fn(&Request) -> &'static [Fault] + Send + 'static,
 ) -> impl FnMut(&Request) -> Option<Fault> + Send + 'static {
     let mut state = seed;
+    let mut hits = 0;
     // The multiplier is Knuth's; the high bits are the ones that look like chance.
     let mut roll = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -275,8 +275,11 @@ pub fn chance(
     };
     move |request| {
         let faults = faults(request);
-        let hit = roll() % 100 < percent && !faults.is_empty();
-        hit.then(|| faults[roll() as usize % faults.len()])
+        if roll() % 100 >= percent || faults.is_empty() {
+            return None;
+        }
+        hits += 1;
+        Some(faults[hits % faults.len()])
     }
 }
 
