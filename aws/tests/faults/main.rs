@@ -4,6 +4,8 @@
 //! nor a hang. The laws are put to the test again, and what a law cannot say because an outcome is unknown is said by
 //! scenarios of their own, whose truth is looked up at the server itself.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
+
 #[path = "../peer/mod.rs"]
 mod peer;
 
@@ -35,6 +37,8 @@ const REPEATED: &[Fault] = &[Delay, Throttle, Refuse, Drop, Fail, Cut, Double, E
 const ALL: &[Fault] = &[Delay, Throttle, Refuse, Drop, Fail, Cut, Double, Echo, Hang];
 /// Faults of calls that come to the service once at most.
 const AT_MOST_ONCE: &[Fault] = &[Delay, Throttle, Refuse, Drop, Fail, Cut, Hang];
+/// Faults of changes that are made once each.
+const OF_CHANGES: &[Fault] = &[Delay, Throttle, Refuse, Drop, Fail, Cut, Double, Hang, Late];
 /// Faults behind which a write may have been carried out or not.
 const DOUBTFUL: &[Fault] = &[Refuse, Drop, Hang, Fail, Cut];
 

@@ -18,7 +18,8 @@ use crate::peer::proxy::{Proxy, chance, first, once_each};
 use crate::peer::suite::{self, stream_cases};
 use crate::peer::wire::Request;
 use crate::{
-    ALL, AT_MOST_ONCE, ATTEMPT_MAX, CERTAIN, DOUBTFUL, Fate, LOOKED_UP, PERCENT, REPEATED, is_doubt,
+    ALL, AT_MOST_ONCE, ATTEMPT_MAX, CERTAIN, DOUBTFUL, Fate, LOOKED_UP, OF_CHANGES, PERCENT, REPEATED,
+    is_doubt,
 };
 
 /// The calls that change a stream, in the order in which they are made here.
@@ -30,6 +31,8 @@ const CHANGES: &[&str] = &[
     "DecreaseStreamRetentionPeriod",
     "DeleteStream",
 ];
+/// A law of three thousand reads, which takes the server a minute without any fault. Followers read through faults below.
+const TOO_LONG: &str = "nothing_is_skipped";
 const HOUR: Duration = Duration::from_secs(3_600);
 
 fn name(name: &str) -> StreamName {
@@ -49,7 +52,9 @@ async fn the_laws_of_streams_hold() {
     let mock = Peer::kinesis_mock().await;
     let proxy = Proxy::start(mock.address(), chance(11, PERCENT, of_laws)).await;
     let streams = Streams::new(&proxy.connect(None).await);
-    suite::hold(stream_cases(&streams, "faulty"), KINESIS_MOCK, 6).await;
+    let mut cases = stream_cases(&streams, "faulty");
+    cases.retain(|(law, _)| *law != TOO_LONG);
+    suite::hold(cases, KINESIS_MOCK, 8).await;
     proxy.saw(REPEATED);
 }
 
@@ -114,7 +119,7 @@ async fn what_is_appended_is_stored_once_and_in_order_or_in_doubt() {
         for (text, fate) in writer {
             let found = copies.remove(text).unwrap_or_default();
             match fate {
-                Fate::Stored(place) => assert_eq!(found, [place.clone()], "{text}"),
+                Fate::Stored(place) => assert_eq!(found, std::slice::from_ref(place), "{text}"),
                 Fate::InDoubt => {
                     doubts += 1;
                     doubts_stored += found.len();
@@ -187,7 +192,7 @@ async fn live(mock: &Peer, fault: Fault) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_change_as_they_should_behind_lost_answers() {
     let mock = Peer::kinesis_mock().await;
-    join_all(LOOKED_UP.iter().chain(&[Hang]).map(|fault| live(&mock, *fault))).await;
+    join_all(OF_CHANGES.iter().map(|fault| live(&mock, *fault))).await;
 }
 
 const FOLLOWED: usize = 120;

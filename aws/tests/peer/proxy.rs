@@ -34,6 +34,8 @@ pub enum Fault {
     Drop,
     /// The service is asked, and no answer ever comes.
     Hang,
+    /// The service is asked when whoever asked has given up.
+    Late,
     /// The service is asked, and the answer is that it failed inside.
     Fail,
     /// The service is asked, and the connection is closed in the middle of the answer.
@@ -174,9 +176,12 @@ impl Shared {
             let bytes_max = (fault == Some(Fault::Cut)).then(|| CUT_BEHIND * self.count(Fault::Cut));
             return self.relay(client, request, bytes_max).await.map(|()| false);
         }
+        if fault == Some(Fault::Late) {
+            gone(client).await;
+        }
         let mut answer = self.ask(request).await?;
         match fault {
-            Some(Fault::Drop) => return Ok(false),
+            Some(Fault::Drop | Fault::Late) => return Ok(false),
             Some(Fault::Hang) => {
                 gone(client).await;
                 return Ok(false);
