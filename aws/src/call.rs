@@ -44,6 +44,8 @@ struct Shared {
     dice: Dice,
     pace: Pace,
     permits: Vec<Permits>,
+    /// How long one attempt may take, where that is less than what its action allows.
+    attempt_max: Duration,
     /// Every action that was asked for, so that a test can compare it with the tables.
     made: Mutex<BTreeSet<(Service, &'static str)>>,
 }
@@ -56,8 +58,8 @@ struct Permits {
 }
 
 impl Caller {
-    /// `seed` is the beginning of all chance.
-    pub(crate) fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
+    /// `seed` is the beginning of all chance. No attempt takes longer than `attempt_max`.
+    pub(crate) fn new(clock: Arc<dyn Clock>, seed: u64, attempt_max: Duration) -> Self {
         let permits = |_| Permits {
             data: Semaphore::new(CALLS_MAX),
             waiting: Semaphore::new(WAITING_CALLS_MAX),
@@ -68,6 +70,7 @@ impl Caller {
             dice: Dice::new(seed),
             pace: Pace::default(),
             permits: Service::ALL.map(permits).into(),
+            attempt_max,
             made: Mutex::default(),
         }))
     }
@@ -84,6 +87,11 @@ impl Caller {
     /// How long it is until `deadline`.
     pub(crate) fn left(&self, deadline: Deadline) -> Duration {
         deadline.0.saturating_sub(self.0.clock.elapsed())
+    }
+
+    /// When a service that has only just failed to answer has been gone for too long.
+    pub(crate) fn absence(&self) -> Deadline {
+        self.deadline(ABSENCE_MAX)
     }
 
     /// Waits before the next round of something that failed `rounds` times. False if the deadline would pass meanwhile.
@@ -141,13 +149,19 @@ impl Caller {
     {
         let mut attempts = 0;
         let mut away_since = None;
+        let mut in_doubt = false;
         loop {
-            let failure = match self.attempt(action, deadline, &mut request).await {
+            let mut failure = match self.attempt(action, deadline, &mut request).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
             attempts += 1;
+            in_doubt |= failure.outcome == Outcome::Unknown;
             let Some(wait) = self.next_pause(&failure, attempts, deadline, &mut away_since) else {
+                // An earlier attempt may have been carried out, whatever became of the last one.
+                if in_doubt {
+                    failure.outcome = Outcome::Unknown;
+                }
                 return Err(failure);
             };
             tracing::debug!(attempts, kind = failure.kind.word(), message = failure.message, "trying again");
@@ -182,7 +196,7 @@ impl Caller {
         let permit = tokio::time::timeout(self.left(deadline), self.permit(action)).await;
         let _permit = permit
             .map_err(|_| refused(format!("too many calls of {} are under way", action.service.name())))?;
-        let limit = action.attempt_max().min(self.left(deadline));
+        let limit = action.attempt_max().min(self.0.attempt_max).min(self.left(deadline));
         match tokio::time::timeout(limit, request()).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(error.into_failure(action, self.0.clock.now())),

@@ -50,6 +50,9 @@ pub struct AwsOptions {
     pub profile: Option<String>,
     /// The key to sign with. Credentials are discovered without it, and renewed when they expire.
     pub key: Option<AccessKey>,
+    /// How long one attempt of a call may take, if that is to be less than usual: for a server that is near. A receive that
+    /// waits for messages must come to its end within it.
+    pub attempt_max: Option<Duration>,
 }
 
 /// A key that does not expire.
@@ -81,7 +84,8 @@ impl Aws {
         check_endpoint(options.endpoint.as_deref())?;
         let loader = loader(&options).time_source(CalendarOf(clock.clone()));
         let config = load(&options, loader).await?;
-        let aws = Aws { config, caller: Caller::new(clock, seed) };
+        let attempt_max = options.attempt_max.unwrap_or(Duration::MAX);
+        let aws = Aws { config, caller: Caller::new(clock, seed, attempt_max) };
         for service in Service::ALL {
             check_endpoint(aws.endpoint(service.id()).as_deref())?;
         }

@@ -132,13 +132,17 @@ impl<D> From<Failure<D>> for Error {
     fn from(failure: Failure<D>) -> Error {
         let Failure { action, kind, outcome, code, message, retry_after, .. } = failure;
         let (service, name) = (action.service.name(), action.name);
+        let doubt = match outcome {
+            Outcome::Unknown if !action.repeatable => "; whether it was carried out is not known",
+            Outcome::Unknown | Outcome::Refused => "",
+        };
         let said = match code {
             Some(code) => format!("{code}: {message}"),
             None => message.clone(),
         };
         match kind {
             Kind::Throttled => Error::SlowDown {
-                what: format!("{service} throttles `{name}` ({said})"),
+                what: format!("{service} throttles `{name}` ({said}){doubt}"),
                 retry_after: retry_after.unwrap_or(RETRY_AFTER),
             },
             Kind::InUse => Error::Unavailable(format!("{service} cannot do `{name}` at the moment ({said})")),
@@ -157,13 +161,7 @@ impl<D> From<Failure<D>> for Error {
             Kind::Place => Error::Misconfigured(format!(
                 "{service} answers from another region or account ({said}): set the right one with AWS_REGION or AWS_PROFILE"
             )),
-            Kind::Away => {
-                let doubt = match outcome {
-                    Outcome::Unknown if !action.repeatable => "; whether it was carried out is not known",
-                    Outcome::Unknown | Outcome::Refused => "",
-                };
-                Error::Unavailable(format!("{service} does not answer `{name}` ({said}){doubt}"))
-            }
+            Kind::Away => Error::Unavailable(format!("{service} does not answer `{name}` ({said}){doubt}")),
             Kind::Stranger => Error::Misconfigured(format!(
                 "what answers `{name}` is not {service} ({said}): check the endpoint (AWS_ENDPOINT_URL) and proxies"
             )),

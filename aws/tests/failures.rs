@@ -83,7 +83,7 @@ async fn a_clock_that_is_twenty_minutes_late_is_not_corrected_behind_the_back_of
         endpoint: Some(stub.endpoint()),
         region: Some("us-east-1".to_string()),
         key: Some(AccessKey { id: "AKIATEST".to_string(), secret: "secret".to_string() }),
-        profile: None,
+        ..AwsOptions::default()
     };
     let aws = Aws::connect(options, Arc::new(Late(WallClock::default())), 1).await.unwrap();
     for _ in 0..2 {

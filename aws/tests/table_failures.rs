@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use anabranch_aws::Tables;
 use anabranch_model::table::expression::{exists, missing};
 use anabranch_model::table::{
-    Action, Get, Got, Item, KeyKind, KeySchema, Projection, Returning, TableOptions, Update, Write,
+    Action, Get, Got, Item, KeyKind, KeySchema, Projection, Returning, TableOptions, Token, Update, Write,
 };
 use anabranch_model::{Cancelled, Error, NextMove, TableName, TableStore};
 use peer::connect;
@@ -125,6 +125,26 @@ async fn a_transaction_is_repeated_under_one_token() {
     assert_eq!(tokens.len(), 4);
     assert!(tokens[0] == tokens[1] && tokens[1] == tokens[2], "{tokens:?}");
     assert_ne!(tokens[2], tokens[3], "two transactions have one token");
+}
+
+#[tokio::test]
+async fn a_transaction_is_written_in_the_same_words_every_time() {
+    let server = Scripted::start([Answer::ok("{}")]).await;
+    let tables = server.tables().await;
+    let token = || Some(Token::new("once").expect("a token"));
+    for _ in 0..6 {
+        let update =
+            Update::new().set("one", "1/2 \u{7f} \"ö\"").set("two", 2).set("three", 3).remove("four");
+        let put = id("b").with("five", 5).with("six", 6).with("seven", 7);
+        let writes = vec![
+            (table(), Write::update(id("a"), update).when(missing("eight"))),
+            (table(), Write::put(put)),
+        ];
+        tables.transact_write(writes, token()).await.expect("the stub takes everything");
+    }
+    let bodies = server.bodies();
+    assert!(bodies.iter().all(|body| *body == bodies[0]), "{bodies:#?}");
+    assert!(bodies[0].contains("seven") && bodies[0].contains("1/2"), "{}", bodies[0]);
 }
 
 #[tokio::test]
@@ -246,22 +266,28 @@ async fn a_table_that_is_being_made_is_not_one_that_does_not_exist() {
 }
 
 #[tokio::test]
-async fn a_table_that_may_have_been_made_is_ours_if_it_is_young() {
-    use anabranch_model::Clock;
-    let now = peer::WallClock::default().now().as_millis() / 1000;
-    for (created, expected) in [(now, Ok(())), (now - 3600, Err(Error::TableExists(table())))] {
-        let mut asked = 0;
-        let stub = Stub::start(move |operation, _| match operation {
-            "createtable" => {
-                asked += 1;
-                if asked == 1 { Answer::Closed } else { refused("ResourceInUseException", "it exists") }
+async fn a_table_that_may_have_been_made_is_ours_if_it_was_not_there_before() {
+    for (there_before, expected, calls) in [(false, Ok(()), 2), (true, Err(Error::TableExists(table())), 0)] {
+        let asked = Arc::new(Mutex::new(0));
+        let count = asked.clone();
+        let stub = Stub::start(move |operation, _| {
+            let mut asked = count.lock().expect("the count");
+            *asked += usize::from(operation == "createtable");
+            match (operation, *asked) {
+                ("createtable", 1) => Answer::Closed,
+                ("createtable", _) => refused("ResourceInUseException", "it exists"),
+                // It is not visible at once.
+                ("describetable", 0 | 1) if !there_before => {
+                    refused("ResourceNotFoundException", "Requested resource not found")
+                }
+                _ => described("ACTIVE", 0),
             }
-            _ => described("ACTIVE", created),
         })
         .await;
         let tables = Tables::new(&connect(&stub.endpoint()).await);
         let options = TableOptions::new(KeySchema::hash("id", KeyKind::Text));
         assert_eq!(tables.create_table(&table(), options).await, expected);
+        assert_eq!(*asked.lock().expect("the count"), calls, "there before: {there_before}");
     }
 }
 

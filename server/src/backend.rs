@@ -48,7 +48,7 @@ impl EngineArgs {
                 endpoint: endpoint.clone(),
                 region: region.clone(),
                 profile: profile.clone(),
-                key: None,
+                ..AwsOptions::default()
             })),
             EngineName::Embedded => {
                 let given =

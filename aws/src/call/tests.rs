@@ -31,7 +31,7 @@ impl Clock for RuntimeClock {
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 fn caller() -> Caller {
-    Caller::new(Arc::new(RuntimeClock(Instant::now())), 1)
+    Caller::new(Arc::new(RuntimeClock(Instant::now())), 1, Duration::MAX)
 }
 
 /// What a service says in these tests.
@@ -144,6 +144,34 @@ async fn an_attempt_without_an_answer_is_not_made_again_either() {
         let _ = caller.call(action, caller.deadline(Duration::from_secs(40)), request).await;
         assert_eq!(attempts.into_inner() > 1, again, "{}", action.repeatable);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_early_attempt_may_have_done_is_not_forgotten() {
+    for (last, first, outcome) in [
+        (THROTTLED, AWAY, Outcome::Unknown),
+        (UNREACHED, AWAY, Outcome::Unknown),
+        (Said(Kind::Denied, Outcome::Refused, None), AWAY, Outcome::Unknown),
+        (THROTTLED, UNREACHED, Outcome::Refused),
+    ] {
+        let caller = caller();
+        let mut answers = std::iter::once(first).chain(std::iter::repeat(last));
+        let request = || ready(Err::<(), _>(answers.next().expect("answers without end")));
+        let failure =
+            caller.call(&READ, caller.deadline(Duration::from_secs(30)), request).await.unwrap_err();
+        assert_eq!((failure.kind, failure.outcome), (last.0, outcome));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_may_be_given_less_time_than_its_action() {
+    let second = Duration::from_secs(1);
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    let caller = Caller::new(Arc::new(RuntimeClock(Instant::now())), 1, second);
+    let deadline = caller.deadline(Duration::from_secs(30));
+    let failure = caller.call(&WRITE, deadline, pending::<Result<(), Said>>).await.unwrap_err();
+    assert_eq!((failure.kind, failure.outcome), (Kind::Away, Outcome::Unknown));
+    assert_eq!(caller.clock().elapsed().as_secs(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -58,6 +58,7 @@ impl Tables {
         deadline: Deadline,
     ) -> Result<()> {
         let mut in_doubt = false;
+        let mut patience = deadline;
         let mut rounds = 0;
         loop {
             let send = || request.clone().send();
@@ -69,7 +70,10 @@ impl Tables {
                 Kind::NotFound => return Err(Error::TableNotFound(table.clone())),
                 // One thing at a time: something else is being changed.
                 Kind::InUse => {}
-                Kind::Away if failure.outcome == Outcome::Unknown => in_doubt = true,
+                Kind::Away if failure.outcome == Outcome::Unknown => {
+                    in_doubt = true;
+                    patience = patience.min(self.caller.absence());
+                }
                 Kind::Invalid if in_doubt => {}
                 _ => return Err(failure.into()),
             }
@@ -77,7 +81,7 @@ impl Tables {
                 return Ok(());
             }
             rounds += 1;
-            if failure.kind == Kind::Invalid || !self.caller.back_off(rounds, deadline).await {
+            if failure.kind == Kind::Invalid || !self.caller.back_off(rounds, patience).await {
                 return Err(busy(table, failure));
             }
         }
@@ -126,6 +130,7 @@ impl Tables {
         let specification =
             built(TimeToLiveSpecification::builder().attribute_name(attribute).enabled(enabled).build())?;
         let wanted = enabled.then_some(attribute);
+        let mut patience = deadline;
         let mut rounds = 0;
         loop {
             let request = || {
@@ -140,15 +145,17 @@ impl Tables {
             match failure.kind {
                 Kind::NotFound => return Err(Error::TableNotFound(table.clone())),
                 Kind::InUse => {}
-                // It is refused if it is so already.
-                Kind::Invalid if self.time_to_live(table, deadline).await?.as_deref() == wanted => {
+                // It is refused if it is so already, and so is what a lost answer was about.
+                _ if (unknown || failure.kind == Kind::Invalid)
+                    && self.time_to_live(table, deadline).await?.as_deref() == wanted =>
+                {
                     return Ok(());
                 }
-                _ if unknown => {}
+                _ if unknown => patience = patience.min(self.caller.absence()),
                 _ => return Err(failure.into()),
             }
             rounds += 1;
-            if !self.caller.back_off(rounds, deadline).await {
+            if !self.caller.back_off(rounds, patience).await {
                 return Err(busy(table, failure));
             }
         }

@@ -3,24 +3,20 @@
 //! A call whose outcome nobody knows is followed by a look: whether the table is there, or gone, says what happened.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anabranch_model::table::{
     ChangeView, IndexOptions, IndexProjection, IndexScope, KeyKind, KeySchema, TableOptions,
 };
-use anabranch_model::{Error, Page, Result, TableName, Timestamp, limits};
+use anabranch_model::{Error, Page, Result, TableName, limits};
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, LocalSecondaryIndex,
-    Projection, ProjectionType, ScalarAttributeType, StreamSpecification, StreamViewType,
+    Projection, ProjectionType, ScalarAttributeType, StreamSpecification, StreamViewType, TableDescription,
+    TableStatus,
 };
 
 use super::{CHANGE_PATIENCE, Tables, action, built, strange};
 use crate::call::Deadline;
 use crate::failure::{Kind, Outcome};
-use crate::source::timestamp;
-
-/// How much older than the call a table may look that the call has made: the clocks of two machines differ.
-const YOUNG: Duration = Duration::from_secs(60);
 
 impl Tables {
     pub(super) async fn make(&self, table: &TableName, options: &TableOptions) -> Result<()> {
@@ -39,16 +35,20 @@ impl Tables {
         }
     }
 
-    /// Asks for a table until the answer is certain.
+    /// Asks for a table until the answer is certain. A table that was not there before is ours if it is there behind a
+    /// lost answer: that is why it is looked for first.
     async fn begin(&self, table: &TableName, options: &TableOptions, deadline: Deadline) -> Result<()> {
-        let started = self.caller.clock().now();
         let definitions = definitions(options)?;
         let key = key_schema(&options.key)?;
         let of_scope = |scope| options.indexes.iter().filter(move |index| index.scope == scope);
         let global = of_scope(IndexScope::Global).map(global_index).collect::<Result<Vec<_>>>()?;
         let local = of_scope(IndexScope::Local).map(local_index).collect::<Result<Vec<_>>>()?;
         let changes = options.changes.map(|view| stream_specification(Some(view))).transpose()?;
+        if self.look_for(table, deadline).await?.is_some() {
+            return Err(Error::TableExists(table.clone()));
+        }
         let mut in_doubt = false;
+        let mut patience = deadline;
         let mut rounds = 0;
         loop {
             let request = || {
@@ -68,27 +68,43 @@ impl Tables {
                 Err(failure) => failure,
             };
             match failure.kind {
-                // The name is taken: by the call that nobody knew the outcome of, if the table is that young.
-                Kind::InUse if in_doubt && self.is_young(table, started, deadline).await? => return Ok(()),
+                Kind::InUse if in_doubt => return Ok(()),
                 Kind::InUse => return Err(Error::TableExists(table.clone())),
-                Kind::Away if failure.outcome == Outcome::Unknown => in_doubt = true,
+                Kind::Away if failure.outcome == Outcome::Unknown => {
+                    in_doubt = true;
+                    patience = patience.min(self.caller.absence());
+                }
                 _ => return Err(failure.into()),
             }
+            // Whoever cannot even look has waited long enough.
+            match self.look_for(table, deadline).await {
+                Ok(Some(_)) => return Ok(()),
+                Ok(None) => {}
+                Err(_) => return Err(failure.into()),
+            }
             rounds += 1;
-            if !self.caller.back_off(rounds, deadline).await {
+            if !self.caller.back_off(rounds, patience).await {
                 return Err(failure.into());
             }
         }
     }
 
-    async fn is_young(&self, table: &TableName, started: Timestamp, deadline: Deadline) -> Result<bool> {
-        let created = self.describe(table, deadline).await?.creation_date_time;
-        Ok(created.as_ref().map(timestamp).unwrap_or_default().plus(YOUNG) >= started)
+    /// The table as it is, if there is one.
+    async fn look_for(&self, table: &TableName, deadline: Deadline) -> Result<Option<TableDescription>> {
+        match self.describe(table, deadline).await {
+            Ok(described) => Ok(Some(described)),
+            Err(Error::TableNotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
+    /// Asks for a removal until the answer is certain. That a table is gone behind a lost answer says something only if
+    /// it was there before.
     pub(super) async fn remove(&self, table: &TableName) -> Result<()> {
         let deadline = self.caller.deadline(CHANGE_PATIENCE);
+        self.describe(table, deadline).await?;
         let mut in_doubt = false;
+        let mut patience = deadline;
         let mut rounds = 0;
         loop {
             let request = || self.client.delete_table().table_name(table.as_str()).send();
@@ -101,11 +117,20 @@ impl Tables {
                 Kind::NotFound => return Err(Error::TableNotFound(table.clone())),
                 // It is being made or changed, or being removed by someone else.
                 Kind::InUse => {}
-                Kind::Away if failure.outcome == Outcome::Unknown => in_doubt = true,
+                Kind::Away if failure.outcome == Outcome::Unknown => {
+                    in_doubt = true;
+                    patience = patience.min(self.caller.absence());
+                    match self.look_for(table, deadline).await {
+                        Ok(Some(seen)) if seen.table_status == Some(TableStatus::Deleting) => break,
+                        Ok(Some(_)) => {}
+                        Ok(None) => break,
+                        Err(_) => return Err(failure.into()),
+                    }
+                }
                 _ => return Err(failure.into()),
             }
             rounds += 1;
-            if !self.caller.back_off(rounds, deadline).await {
+            if !self.caller.back_off(rounds, patience).await {
                 return Err(busy(table, failure));
             }
         }

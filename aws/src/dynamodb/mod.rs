@@ -49,7 +49,8 @@ const CHANGE_PATIENCE: Duration = Duration::from_secs(180);
 ///
 /// A write whose outcome nobody knows, because the answer was lost, is sent again only if that changes nothing: puts and
 /// deletes without a condition that return nothing, updates that give the same result twice, and transactions, which
-/// carry a token. Any other is an error that says so.
+/// carry a token. Any other is an error that says so. Two who make the same table at the same moment may both succeed, if
+/// the answer to one of them is lost.
 #[derive(Clone, Debug)]
 pub struct Tables {
     client: Client,

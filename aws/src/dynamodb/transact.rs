@@ -6,6 +6,8 @@ use anabranch_model::table::{Action, Item, Token, Write, check_parts};
 use anabranch_model::{Error, Result, TableName, limits};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{ConditionCheck, Delete, Put, TransactWriteItem, Update};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_types::body::SdkBody;
 
 use super::write::Texts;
 use super::{Tables, action, built, explain};
@@ -22,12 +24,14 @@ impl Tables {
         let deadline = self.soon();
         self.check_writes(writes, deadline).await?;
         let parts = writes.iter().map(|(table, write)| part(table, write)).collect::<Result<Vec<_>>>()?;
+        let repeatable = token.is_some();
         let token = token.map_or_else(|| self.caller.token(), |token| token.as_str().to_string());
         let mut rounds = 0;
         loop {
             let request = || {
                 let request = self.client.transact_write_items().client_request_token(&token);
-                request.set_transact_items(Some(parts.clone())).send()
+                let request = request.set_transact_items(Some(parts.clone()));
+                request.customize().mutate_request(in_order).send()
             };
             let mut failure = match self.caller.call(&action::TRANSACT_WRITE_ITEMS, deadline, request).await {
                 Ok(_) => return Ok(()),
@@ -56,9 +60,22 @@ impl Tables {
                 }
                 _ => {}
             }
+            // Whoever calls again without a token makes another transaction.
+            failure.action.repeatable = repeatable;
             return Err(self.explained(failure, writes.iter().map(|(table, _)| table), deadline).await);
         }
     }
+}
+
+/// Puts the names and values of a request in order. The SDK writes them in an order of chance, and DynamoDB may take a
+/// transaction that is written in another order than the one that its token came with for another transaction.
+fn in_order(request: &mut HttpRequest) {
+    let body = request.body().bytes().and_then(|body| serde_json::from_slice(body).ok());
+    let Some(mut body): Option<serde_json::Value> = body else { return };
+    body.sort_all_objects();
+    let text = body.to_string();
+    request.headers_mut().insert("content-length", text.len().to_string());
+    *request.body_mut() = SdkBody::from(text);
 }
 
 fn check_size(writes: &[(TableName, Write)]) -> Result<()> {

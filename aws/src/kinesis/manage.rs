@@ -19,8 +19,6 @@ const HOUR: Duration = Duration::from_secs(3600);
 const DESCRIPTIONS_MAX: usize = 8;
 /// Names that one answer lists at most.
 const NAMES_MAX: i32 = 10_000;
-/// How much older than the call a stream may look that the call has made: the clocks of two machines differ.
-const YOUNG: Duration = Duration::from_secs(60);
 
 impl Streams {
     pub(super) async fn make(&self, stream: &StreamName, options: StreamOptions) -> Result<()> {
@@ -31,14 +29,18 @@ impl Streams {
         self.keep_for(stream, &made, options.retention, deadline).await
     }
 
-    /// Asks for a stream until the answer is certain.
+    /// Asks for a stream until the answer is certain. A stream that was not there before is ours if it is there behind a
+    /// lost answer: that is why it is looked for first.
     async fn begin(&self, stream: &StreamName, options: &StreamOptions, deadline: Deadline) -> Result<()> {
-        let started = self.caller.clock().now();
+        if self.look_for(stream, deadline).await?.is_some() {
+            return Err(Error::StreamExists(stream.clone()));
+        }
+        let provisioned = StreamModeDetails::builder().stream_mode(StreamMode::Provisioned).build();
+        let provisioned = provisioned.map_err(|error| Error::Invalid(error.to_string()))?;
         let mut in_doubt = false;
+        let mut patience = deadline;
         let mut rounds = 0;
         loop {
-            let provisioned = StreamModeDetails::builder().stream_mode(StreamMode::Provisioned).build();
-            let provisioned = provisioned.map_err(|error| Error::Invalid(error.to_string()))?;
             let request = || {
                 self.client
                     .create_stream()
@@ -54,27 +56,47 @@ impl Streams {
                 Err(failure) => failure,
             };
             match failure.kind {
-                // The name is taken: by the call that nobody knew the outcome of, if the stream is that young.
-                Kind::InUse if in_doubt && self.is_young(stream, started, deadline).await? => return Ok(()),
+                Kind::InUse if in_doubt => return Ok(()),
                 Kind::InUse => return Err(Error::StreamExists(stream.clone())),
-                Kind::Away if failure.outcome == Outcome::Unknown => in_doubt = true,
+                Kind::Away if failure.outcome == Outcome::Unknown => {
+                    in_doubt = true;
+                    patience = patience.min(self.caller.absence());
+                }
                 _ => return Err(failure.into()),
             }
+            // Whoever cannot even look has waited long enough.
+            match self.look_for(stream, deadline).await {
+                Ok(Some(_)) => return Ok(()),
+                Ok(None) => {}
+                Err(_) => return Err(failure.into()),
+            }
             rounds += 1;
-            if !self.caller.back_off(rounds, deadline).await {
+            if !self.caller.back_off(rounds, patience).await {
                 return Err(failure.into());
             }
         }
     }
 
-    async fn is_young(&self, stream: &StreamName, started: Timestamp, deadline: Deadline) -> Result<bool> {
-        let created = created_at(&self.describe(stream, deadline).await?);
-        Ok(created.plus(YOUNG) >= started)
+    /// The stream as it is, if there is one.
+    async fn look_for(
+        &self,
+        stream: &StreamName,
+        deadline: Deadline,
+    ) -> Result<Option<StreamDescriptionSummary>> {
+        match self.describe(stream, deadline).await {
+            Ok(described) => Ok(Some(described)),
+            Err(Error::StreamNotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
+    /// Asks for a removal until the answer is certain. That a stream is gone behind a lost answer says something only if
+    /// it was there before.
     pub(super) async fn remove(&self, stream: &StreamName) -> Result<()> {
         let deadline = self.caller.deadline(CHANGE_PATIENCE);
+        self.describe(stream, deadline).await?;
         let mut in_doubt = false;
+        let mut patience = deadline;
         let mut rounds = 0;
         loop {
             let request = || {
@@ -93,11 +115,20 @@ impl Streams {
                 Kind::NotFound => return Err(Error::StreamNotFound(stream.clone())),
                 // It is being made or changed, or being removed by someone else.
                 Kind::InUse => {}
-                Kind::Away if failure.outcome == Outcome::Unknown => in_doubt = true,
+                Kind::Away if failure.outcome == Outcome::Unknown => {
+                    in_doubt = true;
+                    patience = patience.min(self.caller.absence());
+                    match self.look_for(stream, deadline).await {
+                        Ok(Some(seen)) if seen.stream_status == StreamStatus::Deleting => break,
+                        Ok(Some(_)) => {}
+                        Ok(None) => break,
+                        Err(_) => return Err(failure.into()),
+                    }
+                }
                 _ => return Err(failure.into()),
             }
             rounds += 1;
-            if !self.caller.back_off(rounds, deadline).await {
+            if !self.caller.back_off(rounds, patience).await {
                 return Err(self.busy(stream, failure));
             }
         }
@@ -121,6 +152,7 @@ impl Streams {
     ) -> Result<()> {
         let wanted = i32::try_from(retention.as_millis().div_ceil(HOUR.as_millis())).unwrap_or(i32::MAX);
         let mut current = described.retention_period_hours;
+        let mut patience = deadline;
         let mut rounds = 0;
         while current != wanted {
             let Err(failure) = self.move_retention(stream, current, wanted, deadline).await else {
@@ -130,13 +162,15 @@ impl Streams {
             match failure.kind {
                 Kind::NotFound => return Err(Error::StreamNotFound(stream.clone())),
                 Kind::InUse => {}
-                Kind::Away if failure.outcome == Outcome::Unknown => {}
+                Kind::Away if failure.outcome == Outcome::Unknown => {
+                    patience = patience.min(self.caller.absence());
+                }
                 // Someone else has set it meanwhile, and the direction is no longer right.
                 Kind::Invalid if failure.is("InvalidArgumentException") && rounds == 0 => {}
                 _ => return Err(failure.into()),
             }
             rounds += 1;
-            if !self.caller.back_off(rounds, deadline).await {
+            if !self.caller.back_off(rounds, patience).await {
                 return Err(self.busy(stream, failure));
             }
             current = self.until_active(stream, deadline).await?.retention_period_hours;

@@ -3,6 +3,12 @@
 //! Each file is one step: what a stream is (`describe`, `shards`), how it is made and removed (`manage`), written to
 //! (`append`), read (`read`, with `latest` for the end of a shard), followed (`follow`, or `push` with a registered
 //! consumer), split and merged (`reshard`).
+//!
+//! Where Kinesis promises less than the port:
+//!
+//! * Two who make the same stream at the same moment may both succeed, if the answer to one of them is lost.
+//! * Of an append without an answer nobody knows whether it was stored. It is an error that says so, and is not made
+//!   again by itself.
 
 pub(crate) mod action;
 

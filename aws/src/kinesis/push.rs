@@ -279,15 +279,16 @@ impl Streams {
         }
         let deadline = self.caller.deadline(CHANGE_PATIENCE);
         let full_name = self.describe(stream, deadline).await?.stream_arn;
+        let mut patience = deadline;
         let mut rounds = 0;
         let consumer = loop {
             if let Some((consumer, ConsumerStatus::Active)) =
-                self.registered(fan_out, stream, &full_name, deadline).await?
+                self.registered(fan_out, stream, &full_name, &mut patience).await?
             {
                 break consumer;
             }
             rounds += 1;
-            if !self.caller.back_off(rounds, deadline).await {
+            if !self.caller.back_off(rounds, patience).await {
                 return Err(Error::StreamBusy(stream.clone()));
             }
         };
@@ -296,14 +297,15 @@ impl Streams {
         Ok(consumer)
     }
 
-    /// The consumer as it is; none if it has only just been registered.
+    /// The consumer as it is; none if it has only just been registered. The patience ends soon if nobody knows that.
     async fn registered(
         &self,
         fan_out: &FanOut,
         stream: &StreamName,
         full_name: &str,
-        deadline: Deadline,
+        patience: &mut Deadline,
     ) -> Result<Option<(String, ConsumerStatus)>> {
+        let deadline = *patience;
         let request = || {
             self.client.describe_stream_consumer().stream_arn(full_name).consumer_name(&fan_out.name).send()
         };
@@ -321,8 +323,13 @@ impl Streams {
         };
         match self.caller.call(&action::REGISTER_STREAM_CONSUMER, deadline, request).await {
             Ok(_) => Ok(None),
-            // Someone else is registering it, or this call did so before its answer was lost.
-            Err(failure) if failure.kind == Kind::InUse || failure.outcome == Outcome::Unknown => Ok(None),
+            // Someone else is registering it.
+            Err(failure) if failure.kind == Kind::InUse => Ok(None),
+            // This call may have done so before its answer was lost.
+            Err(failure) if failure.outcome == Outcome::Unknown => {
+                *patience = deadline.min(self.caller.absence());
+                Ok(None)
+            }
             Err(failure) => Err(self.busy(stream, failure)),
         }
     }

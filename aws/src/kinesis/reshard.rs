@@ -6,6 +6,12 @@ use super::{CHANGE_PATIENCE, Streams, action};
 use crate::call::Deadline;
 use crate::failure::{Failure, Kind, Outcome};
 
+/// What has been tried, and until when it is tried again.
+struct Tries {
+    rounds: u32,
+    patience: Deadline,
+}
+
 impl Streams {
     pub(super) async fn split_shard(
         &self,
@@ -24,12 +30,12 @@ impl Streams {
                 .new_starting_hash_key(at.get().to_string())
                 .send()
         };
-        let mut rounds = 0;
+        let mut tries = Tries { rounds: 0, patience: deadline };
         loop {
             let answer = self.caller.call(&action::SPLIT_SHARD, deadline, request).await;
             let failure = answer.err().map(Failure::without_detail);
             if let Some(failure) = failure {
-                self.settle_reshard(stream, failure, &[shard], &mut rounds, deadline).await?;
+                self.settle_reshard(stream, failure, &[shard], &mut tries, deadline).await?;
             }
             let graph = self.settled(stream, deadline).await?;
             if let [one, other] = children(&graph, shard)[..] {
@@ -68,12 +74,12 @@ impl Streams {
                 .adjacent_shard_to_merge(upper.as_str())
                 .send()
         };
-        let mut rounds = 0;
+        let mut tries = Tries { rounds: 0, patience: deadline };
         loop {
             let answer = self.caller.call(&action::MERGE_SHARDS, deadline, request).await;
             let failure = answer.err().map(Failure::without_detail);
             if let Some(failure) = failure {
-                self.settle_reshard(stream, failure, &[shard, neighbour], &mut rounds, deadline).await?;
+                self.settle_reshard(stream, failure, &[shard, neighbour], &mut tries, deadline).await?;
             }
             let graph = self.settled(stream, deadline).await?;
             if let [child] = children(&graph, lower)[..]
@@ -92,15 +98,21 @@ impl Streams {
         stream: &StreamName,
         failure: Failure,
         shards: &[&ShardId],
-        rounds: &mut u32,
+        tries: &mut Tries,
         deadline: Deadline,
     ) -> Result<()> {
         match failure.kind {
             Kind::InUse => {}
-            Kind::Away if failure.outcome == Outcome::Unknown => {}
-            // The shards were looked at before: someone else was faster.
-            Kind::Invalid if *rounds == 0 && failure.is("InvalidArgumentException") => {
+            Kind::Away if failure.outcome == Outcome::Unknown => {
+                tries.patience = tries.patience.min(self.caller.absence());
+            }
+            // The shards were looked at before: someone else was faster, or this call was, before its answer was lost.
+            Kind::Invalid if failure.is("InvalidArgumentException") => {
                 let graph = self.settled(stream, deadline).await?;
+                let closed = |shard: &&ShardId| graph.get(shard).is_some_and(|shard| !shard.is_open());
+                if tries.rounds > 0 && shards.iter().any(closed) {
+                    return Ok(());
+                }
                 for shard in shards {
                     open_range(&graph, stream, shard)?;
                 }
@@ -109,8 +121,8 @@ impl Streams {
             Kind::NotFound => return Err(self.missing(stream, shards[0], None, deadline).await),
             _ => return Err(failure.into()),
         }
-        *rounds += 1;
-        match self.caller.back_off(*rounds, deadline).await {
+        tries.rounds += 1;
+        match self.caller.back_off(tries.rounds, tries.patience).await {
             true => Ok(()),
             false => Err(self.busy(stream, failure)),
         }

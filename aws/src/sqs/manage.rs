@@ -118,6 +118,7 @@ impl Queues {
     pub(super) async fn remove(&self, queue: &QueueName) -> Result<()> {
         let deadline = self.caller.deadline(CHANGE_PATIENCE);
         let mut in_doubt = false;
+        let mut patience = deadline;
         let mut rounds = 0;
         loop {
             // SQS may say that it deletes a queue that there never was, so the queue is looked for first.
@@ -131,12 +132,20 @@ impl Queues {
                     self.addresses.forget(queue, &address);
                     return self.until_gone(queue, deadline).await;
                 }
+                // The call that nobody knew the outcome of has deleted it, and that is seen only now.
+                Err(failure) if failure.kind == Kind::NotFound && in_doubt => {
+                    self.addresses.forget(queue, &address);
+                    return Ok(());
+                }
                 Err(failure) => failure,
             };
             let unknown = failure.kind == Kind::Away && failure.outcome == Outcome::Unknown;
-            in_doubt |= unknown;
+            if unknown {
+                in_doubt = true;
+                patience = patience.min(self.caller.absence());
+            }
             rounds += 1;
-            if !unknown || !self.caller.back_off(rounds, deadline).await {
+            if !unknown || !self.caller.back_off(rounds, patience).await {
                 return Err(self.refused(queue, Some(&address), failure));
             }
         }
@@ -163,6 +172,7 @@ impl Queues {
         let deadline = self.soon();
         let address = self.address(queue, deadline).await?;
         let mut in_doubt = false;
+        let mut patience = deadline;
         let mut rounds = 0;
         loop {
             let request = || self.client.purge_queue().queue_url(address.url()).send();
@@ -172,9 +182,12 @@ impl Queues {
                 break;
             }
             let unknown = failure.kind == Kind::Away && failure.outcome == Outcome::Unknown;
-            in_doubt |= unknown;
+            if unknown {
+                in_doubt = true;
+                patience = patience.min(self.caller.absence());
+            }
             rounds += 1;
-            if !unknown || !self.caller.back_off(rounds, deadline).await {
+            if !unknown || !self.caller.back_off(rounds, patience).await {
                 return Err(self.refused(queue, Some(&address), failure));
             }
         }

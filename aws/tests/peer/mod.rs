@@ -5,8 +5,11 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod gaps;
+pub mod proxy;
 pub mod stub;
 pub mod suite;
+pub mod wire;
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -213,7 +216,7 @@ impl Peer {
 
     /// A connection to it with a key whose private half is wrong.
     pub async fn connect_with_a_wrong_secret(&self) -> Aws {
-        connect_with(&self.endpoint(), "not the secret").await
+        connect_with(&self.endpoint(), "not the secret", None).await
     }
 
     fn endpoint(&self) -> String {
@@ -230,15 +233,17 @@ impl Drop for Peer {
 
 /// A connection to an endpoint with the key of the tests.
 pub async fn connect(endpoint: &str) -> Aws {
-    connect_with(endpoint, SECRET).await
+    connect_with(endpoint, SECRET, None).await
 }
 
-async fn connect_with(endpoint: &str, secret: &str) -> Aws {
+/// The same with another private half of the key, and with a limit for one attempt of a call.
+pub async fn connect_with(endpoint: &str, secret: &str, attempt_max: Option<Duration>) -> Aws {
     let options = AwsOptions {
+        attempt_max,
         endpoint: Some(endpoint.to_string()),
         region: Some("us-east-1".to_string()),
-        profile: None,
         key: Some(AccessKey { id: KEY.to_string(), secret: secret.to_string() }),
+        ..AwsOptions::default()
     };
     Aws::connect(options, Arc::new(WallClock::default()), 1).await.expect("a connection")
 }

@@ -1,7 +1,12 @@
 //! All laws of a port in one test, put to one server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_aws::{Queues, Streams, Tables};
+use anabranch_model::laws::queue::{self, QueueFixture, QueueLaw};
+use anabranch_model::laws::table::{self, TableFixture, TableLaw};
+use anabranch_model::laws::{self, Fixture, Law};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 
@@ -15,6 +20,33 @@ pub type Skipped = &'static [(&'static str, &'static str)];
 
 /// A law and the store that it is put to.
 pub type Case = (&'static str, BoxFuture<'static, ()>);
+
+/// The laws of streams.
+pub fn stream_cases(streams: &Streams, prefix: &str) -> Vec<Case> {
+    let case = |law: &'static Law| {
+        let fixture = Fixture::new(Arc::new(streams.clone())).with_prefix(prefix).with_spawn(spawned);
+        (law.name, law.check(fixture))
+    };
+    laws::all().iter().map(case).collect()
+}
+
+/// The laws of queues.
+pub fn queue_cases(queues: &Queues, prefix: &str) -> Vec<Case> {
+    let case = |law: &'static QueueLaw| {
+        let fixture = QueueFixture::new(Arc::new(queues.clone())).with_prefix(prefix).with_spawn(spawned);
+        (law.name, law.check(fixture))
+    };
+    queue::all().iter().map(case).collect()
+}
+
+/// The laws of tables.
+pub fn table_cases(tables: &Tables, prefix: &str) -> Vec<Case> {
+    let case = |law: &'static TableLaw| {
+        let fixture = TableFixture::new(Arc::new(tables.clone())).with_prefix(prefix).with_spawn(spawned);
+        (law.name, law.check(fixture))
+    };
+    table::all().iter().map(case).collect()
+}
 
 /// Puts the laws to the test, so many at the same time, except those that are skipped.
 pub async fn hold(cases: Vec<Case>, skipped: Skipped, at_once: usize) {

@@ -184,8 +184,8 @@ impl Both {
         let options = AwsOptions {
             endpoint: Some(endpoint.clone()),
             region: Some("us-east-1".to_owned()),
-            profile: None,
             key: Some(AccessKey { id: "AKIDEXAMPLE".to_owned(), secret: "secret".to_owned() }),
+            ..AwsOptions::default()
         };
         let aws = Aws::connect(options, Arc::new(SystemClock::new()), 1).await?;
         Ok(Both {

@@ -1,0 +1,249 @@
+//! What servers get wrong: the laws that a server does not keep, and why.
+
+/// Streams.
+pub mod streams {
+    use crate::peer::suite::Skipped;
+
+    /// moto gives the numbers 1, 2, 3 in every shard, moves the records of a closed shard to its children, and never says
+    /// that a shard has ended.
+    pub const MOTO: Skipped = &[
+        ("a_batch_is_resumed_where_it_ended", "a closed shard never ends"),
+        ("latest_returns_only_what_comes_later", "a closed shard never ends"),
+        ("a_split_shard_ends_with_its_children", "a closed shard never ends"),
+        ("merged_shards_end_with_their_child", "a closed shard never ends"),
+        ("following_ends_with_the_shard", "a closed shard never ends"),
+        ("nothing_is_lost_while_shards_split_and_merge", "a closed shard never ends"),
+        (
+            "writers_of_one_shard_keep_their_order",
+            "two that write at once get the same number, and one record is lost",
+        ),
+        (
+            "latest_holds_while_others_write",
+            "two that write at once get the same number, and one record is lost",
+        ),
+        ("numbers_of_parents_are_smaller", "every shard counts from 1"),
+        ("numbers_are_given_once", "every shard counts from 1"),
+        ("an_old_position_shows_no_younger_record", "every shard counts from 1"),
+        (
+            "records_go_where_their_key_belongs",
+            "the last key of a shard belongs to none, and the put fails inside",
+        ),
+        ("bad_splits_are_refused", "a split at the last key is refused"),
+        ("pages_of_shards_join_to_the_listing", "the shard to start behind is ignored"),
+        ("the_largest_append_is_stored", "the limits of a put are those of before 2025: 5 MB"),
+    ];
+
+    pub const KINESIS_MOCK: Skipped = &[
+        ("at_and_after_find_their_record", "a number that no record has is refused"),
+        ("records_go_where_their_key_belongs", "the ranges of new shards are one key off"),
+        ("numbers_of_parents_are_smaller", "every closed shard ends at the same small number"),
+        ("numbers_are_given_once", "streams that are made in the same second share their numbers"),
+        (
+            "an_old_position_shows_no_younger_record",
+            "streams that are made in the same second share their numbers",
+        ),
+        ("the_largest_append_is_stored", "a put of 10 MiB is not answered within 15 seconds"),
+    ];
+
+    pub const KINESALITE: Skipped = &[
+        ("at_and_after_find_their_record", "a number that no record has is refused"),
+        (
+            "latest_returns_only_what_comes_later",
+            "an iterator for a moment that no record came after is not always given",
+        ),
+        (
+            "a_resolved_position_stays_resolved",
+            "an iterator for a moment that no record came after is not always given",
+        ),
+        (
+            "an_open_shard_never_ends",
+            "an iterator for a moment that no record came after is not always given",
+        ),
+        (
+            "at_timestamp_starts_with_the_first_arrival",
+            "an iterator for a moment that no record came after is not always given",
+        ),
+        ("retention_keeps_what_is_young", "the longest retention is that of before 2020: seven days"),
+        ("a_split_shard_ends_with_its_children", "a closed shard without records never ends"),
+        ("pages_of_shards_join_to_the_listing", "the size of a page is ignored"),
+        (
+            "numbers_are_given_once",
+            "streams that are made in the same second share their numbers; see `stream_laws.rs`",
+        ),
+        (
+            "an_old_position_shows_no_younger_record",
+            "streams that are made in the same second share their numbers; see `stream_laws.rs`",
+        ),
+        ("bad_splits_are_refused", "a split at the last key is refused"),
+        ("the_largest_append_is_stored", "the limits of a put are those of before 2025: 1 MiB a record"),
+    ];
+
+    /// What no server can show.
+    pub const NOWHERE: Skipped = &[(
+        "the_largest_append_is_stored",
+        "no server knows the limits of 2025; `failures.rs` looks at what is sent",
+    )];
+
+    /// Following on kinesis-mock with a registered consumer.
+    pub const FAN_OUT: Skipped = &[
+        ("following_ends_with_the_shard", "a subscription does not end with its shard"),
+        (
+            "following_a_deleted_stream_fails",
+            "a subscription goes on with empty events when its stream is gone",
+        ),
+    ];
+}
+
+/// Queues.
+pub mod queues {
+    use crate::peer::suite::Skipped;
+
+    pub const MOTO: Skipped = &[
+        (
+            "an_old_receipt_does_not_disturb_the_new_one",
+            "every receipt that a message ever had is as good as the last",
+        ),
+        ("late_receipts_are_refused_in_fifo_queues", "a receipt never expires"),
+        ("only_messages_in_flight_can_be_hidden", "what is visible can be hidden"),
+        ("purging_leaves_nothing", "receipts of what was purged are unknown"),
+        ("groups_keep_their_order", "a message that is recognised by its body has no sequence number"),
+        ("duplicates_are_not_received", "a duplicate is acknowledged with an identifier of its own"),
+        ("equal_bodies_are_duplicates", "a duplicate is acknowledged with an identifier of its own"),
+        ("duplicates_are_looked_for_in_their_scope", "duplicates are looked for in the whole queue only"),
+        ("a_receive_can_be_repeated", "attempts are ignored"),
+        ("messages_received_too_often_are_moved", "a dead letter does not name its source"),
+        ("fifo_dead_letters_make_way", "a dead letter keeps its deduplication id"),
+        ("messages_stay_without_a_dead_letter_queue", "messages go to a dead-letter queue that was deleted"),
+        ("dead_letters_go_back_to_their_sources", NO_MOVES),
+        ("dead_letters_go_where_they_are_told", NO_MOVES),
+        ("bad_moves_are_refused", NO_MOVES),
+        ("queues_are_described", NO_AGE),
+        ("bad_queues_are_refused", "whose dead letters a queue takes is forgotten"),
+    ];
+
+    pub const FAUXQS: Skipped = &[
+        ("messages_come_back_as_they_were", "the group of a message in a standard queue is lost"),
+        ("an_old_receipt_does_not_disturb_the_new_one", "an old receipt is said never to have been given"),
+        ("late_receipts_are_refused_in_fifo_queues", "a receipt never expires"),
+        (
+            "only_messages_in_flight_can_be_hidden",
+            "the receipt of what is visible is said never to have been given",
+        ),
+        ("foreign_receipts_are_refused", "deleting with a receipt that it never gave succeeds"),
+        ("duplicates_are_not_received", "a receive gives one message of a group"),
+        ("equal_bodies_are_duplicates", "a receive gives one message of a group"),
+        ("a_receive_can_be_repeated", "a receive gives one message of a group"),
+        ("duplicates_are_looked_for_in_their_scope", "duplicates are looked for in the whole queue only"),
+        ("messages_received_too_often_are_moved", "the receive that moves a message counts as one"),
+        ("fifo_dead_letters_make_way", "a dead letter keeps its deduplication id"),
+        ("dead_letters_go_back_to_their_sources", NO_MOVES),
+        ("dead_letters_go_where_they_are_told", NO_MOVES),
+        ("bad_moves_are_refused", NO_MOVES),
+        ("queues_are_described", NO_AGE),
+        ("bad_queues_are_refused", "whose dead letters a queue takes is not known"),
+    ];
+
+    pub const MINISTACK: Skipped = &[
+        (
+            "deleted_messages_never_come_back",
+            "the receipt of what was deleted is said never to have been given",
+        ),
+        ("purging_leaves_nothing", "the receipt of what was purged is said never to have been given"),
+        ("an_old_receipt_does_not_disturb_the_new_one", "an old receipt is said never to have been given"),
+        ("late_receipts_are_refused_in_fifo_queues", "a receipt never expires"),
+        ("only_messages_in_flight_can_be_hidden", "what is visible can be hidden"),
+        ("a_receive_can_be_repeated", "attempts are ignored"),
+        ("fifo_dead_letters_make_way", "a dead letter keeps its deduplication id"),
+        ("dead_letters_go_back_to_their_sources", NO_MOVES),
+        ("dead_letters_go_where_they_are_told", NO_MOVES),
+        ("bad_moves_are_refused", NO_MOVES),
+        ("queues_are_described", NO_AGE),
+    ];
+
+    /// What no server can show. `queue_failures.rs` looks at what is asked of SQS and made of its answers instead.
+    pub const NOWHERE: Skipped = &[
+        ("an_old_receipt_does_not_disturb_the_new_one", "no server knows that a receipt has been good once"),
+        ("late_receipts_are_refused_in_fifo_queues", "on no server a receipt expires"),
+        ("only_messages_in_flight_can_be_hidden", "no server says that a message is not in flight"),
+        ("a_receive_can_be_repeated", "every server ignores attempts, or gives one message of a group"),
+        ("fifo_dead_letters_make_way", "on every server a dead letter keeps its deduplication id"),
+        ("dead_letters_go_back_to_their_sources", NO_MOVES),
+        ("dead_letters_go_where_they_are_told", NO_MOVES),
+        ("bad_moves_are_refused", NO_MOVES),
+        ("queues_are_described", NO_AGE),
+    ];
+
+    const NO_MOVES: &str = "moves are not known";
+    /// The rest of the law holds: see `queues_are_described_but_for_their_age`.
+    const NO_AGE: &str = "SQS itself does not say how old the oldest message is";
+}
+
+/// Tables.
+pub mod tables {
+    use crate::peer::suite::Skipped;
+
+    /// Its threads run into one another: nothing stands between a condition and its write, or between the parts of a
+    /// transaction.
+    pub const MOTO: Skipped = &[
+        ("reads_show_the_wanted_parts", "a name inside a path of a projection counts as unused"),
+        ("the_largest_item_is_stored", "400 KiB are too large"),
+        ("conditions_compare_as_they_should", "two paths that lead nowhere do not differ"),
+        ("updates_reach_into_lists_and_maps", "elements behind the end of a list are not put in order"),
+        ("an_update_makes_an_item_unless_it_only_removes", "an update without an expression fails inside"),
+        ("a_local_index_orders_within_a_hash_value", "what a local index does not show is not looked up"),
+        ("an_index_is_added_and_dropped", "an item that does not fit a new index breaks a scan of it"),
+        ("a_cancelled_transaction_changes_nothing", "a part that cannot be done is refused without reasons"),
+        ("a_token_makes_a_transaction_happen_once", "tokens are ignored"),
+        ("what_makes_no_difference_is_not_written_down", "a write that leaves an item as it is has a record"),
+        ("a_random_walk_agrees_with_the_reference", "a write that leaves an item as it is has a record"),
+        ("changes_end_when_they_are_turned_off", "a put fails inside when changes are turned off"),
+        ("following_changes_sees_each_once", "a stream that was turned off never ends"),
+        ("bad_updates_are_refused", "a path that does not fit is passed over"),
+        ("bad_items_are_refused", "a sum of 39 digits is not refused"),
+        ("counters_of_many_writers_are_exact", "64 connections at once are too many: some are reset"),
+        ("one_of_many_conditional_writes_wins", "two writers may pass one condition"),
+        ("readers_see_whole_transactions", "a transaction of reads may see half of one of writes"),
+        ("bad_reads_are_refused", "a start in another segment is not refused"),
+    ];
+
+    /// It is of early 2020: a condition that does not hold does not show its item, and a transaction has ten parts.
+    pub const DYNAMODB_LOCAL: Skipped = &[
+        ("items_come_back_as_they_were", "a set cannot hold an empty text"),
+        ("a_failed_condition_shows_the_item", "the item is not shown"),
+        ("a_random_walk_agrees_with_the_reference", "the item of a failed condition is not shown"),
+        ("counters_of_many_writers_are_exact", "the item of a failed condition is not shown"),
+        ("an_update_makes_an_item_unless_it_only_removes", "an update that only removes makes an item"),
+        ("a_page_keeps_its_limits", "a page ends behind the item that passes 1 MiB"),
+        ("a_transaction_happens_as_a_whole", "a transaction has ten parts at most"),
+        ("a_cancelled_transaction_changes_nothing", "a part that cannot be done is refused without reasons"),
+        ("an_index_is_added_and_dropped", "an index that is added holds items that do not fit its key"),
+        (
+            "a_token_makes_a_transaction_happen_once",
+            "the same transaction with its placeholders in another order counts as another one",
+        ),
+        ("bad_reads_are_refused", "a start in another segment is not refused"),
+    ];
+
+    pub const MINISTACK: Skipped = &[
+        ("conditions_compare_as_they_should", "two paths that lead nowhere do not differ"),
+        ("updates_reach_into_lists_and_maps", "elements behind the end of a list are not put in order"),
+        ("updates_add_to_numbers_and_sets", "a sum of 38 digits is rounded"),
+        ("an_update_makes_an_item_unless_it_only_removes", "an update that only removes makes an item"),
+        ("a_local_index_orders_within_a_hash_value", "what a local index does not show is not looked up"),
+        ("an_index_is_added_and_dropped", "an index that is added holds items that do not fit its key"),
+        ("bad_reads_are_refused", "a start in another segment is not refused"),
+        ("bad_items_are_refused", "a sum of 39 digits is not refused"),
+        ("bad_updates_are_refused", "a removal through nothing is not refused"),
+    ];
+
+    /// What no server can show.
+    pub const NOWHERE: Skipped = &[
+        ("an_update_makes_an_item_unless_it_only_removes", "each server keeps the other half"),
+        ("an_index_is_added_and_dropped", "no server leaves out an item that does not fit a new index"),
+        ("a_random_walk_agrees_with_the_reference", "what it needs at once, each server does in part"),
+        (
+            "bad_reads_are_refused",
+            "it tells segments by the hash of the model, and DynamoDB has its own; up to there it holds on both servers",
+        ),
+    ];
+}

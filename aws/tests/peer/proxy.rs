@@ -1,0 +1,311 @@
+//! A faulty way to a server: what stands between a client and a service when answers are late, lost, cut or doubled.
+//!
+//! ```text
+//!   client ──▶ request ──▶ plan ──▶ no fault ─▶ server ─▶ answer ──▶ client
+//!                            └────▶ fault: with or without the server, with another answer or none
+//! ```
+//!
+//! Each request gets the fault that the plan of the test says. What was done is counted, so that a test can show that
+//! it was not spared.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anabranch_aws::Aws;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use super::wire::{self, Request};
+
+/// What goes wrong with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// The request is held back for a while.
+    Delay,
+    /// The service's own word that it is asked too often, and the service is not asked.
+    Throttle,
+    /// The connection is closed, and the service is not asked.
+    Refuse,
+    /// The service is asked, and the connection is closed instead of an answer.
+    Drop,
+    /// The service is asked, and no answer ever comes.
+    Hang,
+    /// The service is asked when whoever asked has given up.
+    Late,
+    /// The service is asked, and the answer is that it failed inside.
+    Fail,
+    /// The service is asked, and the connection is closed in the middle of the answer.
+    Cut,
+    /// The service is asked twice, and the answer is the first one.
+    Double,
+    /// The service is asked twice, and the answer is the second one.
+    Echo,
+}
+
+/// Which fault a request gets, if any.
+pub type Plan = dyn FnMut(&Request) -> Option<Fault> + Send;
+
+/// How long a request is held back.
+const DELAY: Duration = Duration::from_millis(60);
+/// Bytes of an answer without a known end that pass before it is cut. Not a round number of events.
+const CUT_BEHIND: usize = 701;
+
+/// A faulty way to one server, for as long as it is held.
+pub struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+struct Shared {
+    server: SocketAddr,
+    plan: Mutex<Box<Plan>>,
+    faults: Mutex<BTreeMap<Fault, usize>>,
+    asked: Mutex<BTreeMap<String, usize>>,
+}
+
+impl Proxy {
+    pub async fn start(
+        server: SocketAddr,
+        plan: impl FnMut(&Request) -> Option<Fault> + Send + 'static,
+    ) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("its address");
+        let shared = Arc::new(Shared {
+            server,
+            plan: Mutex::new(Box::new(plan)),
+            faults: Mutex::default(),
+            asked: Mutex::default(),
+        });
+        let serving = shared.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let shared = serving.clone();
+                // An error is a connection that is gone, on one side or the other.
+                tokio::spawn(async move { drop(shared.serve(client).await) });
+            }
+        });
+        Proxy { address, shared, task }
+    }
+
+    /// A connection that goes this way.
+    pub async fn connect(&self, attempt_max: Option<Duration>) -> Aws {
+        super::connect_with(&format!("http://{}", self.address), super::SECRET, attempt_max).await
+    }
+
+    /// How many requests had this fault.
+    pub fn count(&self, fault: Fault) -> usize {
+        self.shared.count(fault)
+    }
+
+    /// How often an operation was asked for.
+    pub fn asked(&self, operation: &str) -> usize {
+        self.shared.asked.lock().expect("the counts").get(operation).copied().unwrap_or(0)
+    }
+
+    /// Says what happened on this way, and fails if one of these faults never did.
+    pub fn saw(&self, faults: &[Fault]) {
+        let asked: usize = self.shared.asked.lock().expect("the counts").values().sum();
+        eprintln!("{asked} requests, {:?}", self.shared.faults.lock().expect("the counts"));
+        for fault in faults {
+            assert!(self.count(*fault) > 0, "no request had the fault {fault:?}");
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Shared {
+    fn count(&self, fault: Fault) -> usize {
+        self.faults.lock().expect("the counts").get(&fault).copied().unwrap_or(0)
+    }
+
+    async fn serve(&self, mut client: TcpStream) -> io::Result<()> {
+        let mut received = Vec::new();
+        while let Some(request) = wire::request(&mut client, &mut received).await? {
+            let fault = (self.plan.lock().expect("the plan"))(&request);
+            *self.asked.lock().expect("the counts").entry(request.operation.clone()).or_default() += 1;
+            if let Some(fault) = fault {
+                *self.faults.lock().expect("the counts").entry(fault).or_default() += 1;
+            }
+            if !self.carry(&mut client, &request, fault).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries one request and its answer. Says whether the connection may be used again.
+    async fn carry(
+        &self,
+        client: &mut TcpStream,
+        request: &Request,
+        fault: Option<Fault>,
+    ) -> io::Result<bool> {
+        match fault {
+            Some(Fault::Refuse) => return Ok(false),
+            // There is nothing to lose in a stream of events that never began.
+            Some(Fault::Fail) if request.is_endless() => {
+                client.write_all(&failed()).await?;
+                return Ok(true);
+            }
+            Some(Fault::Throttle) => {
+                client.write_all(&throttled(&request.target)).await?;
+                return Ok(true);
+            }
+            // Whoever goes away in the meantime has not asked.
+            Some(Fault::Delay) if tokio::time::timeout(DELAY, gone(client)).await.is_ok() => {
+                return Ok(false);
+            }
+            _ => {}
+        }
+        if request.is_endless() && fault == Some(Fault::Hang) {
+            gone(client).await;
+            return Ok(false);
+        }
+        if request.is_endless() {
+            // Each cut comes later than the one before, so that there is an end to them.
+            let bytes_max = (fault == Some(Fault::Cut)).then(|| CUT_BEHIND * self.count(Fault::Cut));
+            return self.relay(client, request, bytes_max).await.map(|()| false);
+        }
+        if fault == Some(Fault::Late) {
+            gone(client).await;
+        }
+        let mut answer = self.ask(request).await?;
+        match fault {
+            Some(Fault::Drop | Fault::Late) => return Ok(false),
+            Some(Fault::Hang) => {
+                gone(client).await;
+                return Ok(false);
+            }
+            Some(Fault::Cut) => {
+                client.write_all(&answer.bytes[..answer.middle()]).await?;
+                return Ok(false);
+            }
+            Some(Fault::Fail) => {
+                client.write_all(&failed()).await?;
+                return Ok(true);
+            }
+            Some(Fault::Double) => drop(self.ask(request).await?),
+            Some(Fault::Echo) => answer = self.ask(request).await?,
+            _ => {}
+        }
+        client.write_all(&answer.bytes).await?;
+        Ok(!answer.closes)
+    }
+
+    /// The server's answer, on a connection of its own.
+    async fn ask(&self, request: &Request) -> io::Result<wire::Answer> {
+        let mut server = TcpStream::connect(self.server).await?;
+        server.write_all(&request.bytes).await?;
+        wire::answer(&mut server).await
+    }
+
+    /// Passes on an answer that goes on and on, as far as `bytes_max`, until one side has enough.
+    async fn relay(
+        &self,
+        client: &mut TcpStream,
+        request: &Request,
+        bytes_max: Option<usize>,
+    ) -> io::Result<()> {
+        let mut server = TcpStream::connect(self.server).await?;
+        server.write_all(&request.bytes).await?;
+        let mut left = bytes_max.unwrap_or(usize::MAX);
+        let mut buffer = vec![0; 16 << 10];
+        while left > 0 {
+            let read = tokio::select! {
+                read = server.read(&mut buffer) => read?,
+                () = gone(client) => 0,
+            };
+            if read == 0 {
+                break;
+            }
+            client.write_all(&buffer[..read.min(left)]).await?;
+            left -= read.min(left);
+        }
+        Ok(())
+    }
+}
+
+/// Returns when the client has gone, or has more to ask before it has an answer, which none does.
+async fn gone(client: &TcpStream) {
+    let _ = client.peek(&mut [0]).await;
+}
+
+/// What a service answers to those who ask too often.
+fn throttled(target: &str) -> Vec<u8> {
+    let (service, operation) = target.split_once('.').unwrap_or((target, ""));
+    let moves_data = ["Get", "Put", "Update", "Delete", "Batch", "Transact", "Query", "Scan"]
+        .iter()
+        .any(|verb| operation.starts_with(verb) && !operation.ends_with("Table"));
+    match service {
+        "AmazonSQS" => refusal(400, "com.amazonaws.sqs#RequestThrottled", "slow down"),
+        _ if moves_data => refusal(400, "ProvisionedThroughputExceededException", "slow down"),
+        "Kinesis_20131202" => refusal(400, "LimitExceededException", "Rate exceeded for stream"),
+        _ => refusal(400, "ThrottlingException", "slow down"),
+    }
+}
+
+fn failed() -> Vec<u8> {
+    refusal(500, "InternalFailure", "something went wrong inside")
+}
+
+fn refusal(status: u16, code: &str, message: &str) -> Vec<u8> {
+    let body = format!(r#"{{"__type":"{code}","message":"{message}"}}"#);
+    let head = "content-type: application/x-amz-json-1.1";
+    format!("HTTP/1.1 {status} X\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+/// So many faults in a hundred requests, from a seed. Which one it is goes in turn through those that the request may have,
+/// so that a few requests are enough to see all of them.
+pub fn chance(
+    seed: u64,
+    percent: u64,
+    faults: impl Fn(&Request) -> &'static [Fault] + Send + 'static,
+) -> impl FnMut(&Request) -> Option<Fault> + Send + 'static {
+    let mut state = seed;
+    let mut hits = 0;
+    // The multiplier is Knuth's; the high bits are the ones that look like chance.
+    let mut roll = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    move |request| {
+        let faults = faults(request);
+        if roll() % 100 >= percent || faults.is_empty() {
+            return None;
+        }
+        hits += 1;
+        Some(faults[hits % faults.len()])
+    }
+}
+
+/// The given faults in turn, each for one request of an operation, and then none.
+pub fn first(
+    operation: &'static str,
+    faults: &'static [Fault],
+) -> impl FnMut(&Request) -> Option<Fault> + Send + 'static {
+    let mut faults = faults.iter();
+    move |request| (request.operation == operation).then(|| faults.next()).flatten().copied()
+}
+
+/// A fault for the first request of each of these operations.
+pub fn once_each(
+    fault: Fault,
+    operations: &'static [&'static str],
+) -> impl FnMut(&Request) -> Option<Fault> + Send + 'static {
+    let mut left: Vec<_> = operations.to_vec();
+    move |request| {
+        let place = left.iter().position(|operation| *operation == request.operation)?;
+        left.swap_remove(place);
+        Some(fault)
+    }
+}

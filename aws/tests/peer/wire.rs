@@ -1,0 +1,145 @@
+//! As much of HTTP as it takes to stand between a client and a server.
+
+use std::io;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+/// A request as it came.
+pub struct Request {
+    /// Head and body.
+    pub bytes: Vec<u8>,
+    /// What is asked for, with the service: `Kinesis_20131202.PutRecords`.
+    pub target: String,
+    /// What is asked for, without the service; the method where there is no target.
+    pub operation: String,
+    body_at: usize,
+}
+
+impl Request {
+    pub fn body(&self) -> String {
+        String::from_utf8_lossy(&self.bytes[self.body_at..]).into_owned()
+    }
+
+    /// Whether its answer is a stream of events.
+    pub fn is_endless(&self) -> bool {
+        self.operation == "SubscribeToShard"
+    }
+}
+
+/// An answer as it came.
+pub struct Answer {
+    /// Head and body.
+    pub bytes: Vec<u8>,
+    /// Whether its connection is closed behind it.
+    pub closes: bool,
+    body_at: usize,
+}
+
+impl Answer {
+    /// The middle of its body. Of an answer without a body it is the middle of its head: it does not end before its time.
+    pub fn middle(&self) -> usize {
+        match self.bytes.len() - self.body_at {
+            0 => self.body_at / 2,
+            body => self.body_at + body / 2,
+        }
+    }
+}
+
+/// The next request of a connection; none when the client has gone. `received` is what came behind the last one.
+pub async fn request(client: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<Option<Request>> {
+    let Some(head) = Head::read(client, received).await? else { return Ok(None) };
+    let end = head.end + head.number("content-length").unwrap_or(0);
+    while received.len() < end {
+        fill(client, received).await?;
+    }
+    let rest = received.split_off(end);
+    let bytes = std::mem::replace(received, rest);
+    let target = head.value("x-amz-target").unwrap_or_default().to_string();
+    let method = head.text.split(' ').next().unwrap_or_default();
+    let operation = target.rsplit_once('.').map_or(method, |(_, operation)| operation).to_string();
+    Ok(Some(Request { bytes, target, operation, body_at: head.end }))
+}
+
+/// The whole answer of a server.
+pub async fn answer(server: &mut TcpStream) -> io::Result<Answer> {
+    let mut bytes = Vec::new();
+    let head = Head::read(server, &mut bytes).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let chunked = head.value("transfer-encoding").is_some_and(|coding| coding == "chunked");
+    let mut closes = head.value("connection").is_some_and(|word| word.eq_ignore_ascii_case("close"));
+    let end = match head.number("content-length") {
+        _ if chunked => loop {
+            match end_of_chunks(&bytes, head.end) {
+                Some(end) => break end,
+                None => fill(server, &mut bytes).await?,
+            }
+        },
+        Some(length) => {
+            while bytes.len() < head.end + length {
+                fill(server, &mut bytes).await?;
+            }
+            head.end + length
+        }
+        None => {
+            closes = true;
+            server.read_to_end(&mut bytes).await?;
+            bytes.len()
+        }
+    };
+    bytes.truncate(end);
+    Ok(Answer { bytes, closes, body_at: head.end })
+}
+
+/// Where the last chunk ends; none if it has not come yet.
+fn end_of_chunks(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        let line = at + bytes.get(at..)?.windows(2).position(|two| two == b"\r\n")?;
+        let size = std::str::from_utf8(&bytes[at..line]).ok()?;
+        let size = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16).ok()?;
+        // The size, the chunk, and the line break behind it.
+        at = line + 2 + size + 2;
+        if bytes.len() < at {
+            return None;
+        }
+        if size == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// The head of a request or an answer.
+struct Head {
+    text: String,
+    end: usize,
+}
+
+impl Head {
+    async fn read(connection: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<Option<Head>> {
+        loop {
+            if let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") {
+                let text = String::from_utf8_lossy(&received[..end]).into_owned();
+                return Ok(Some(Head { text, end: end + 4 }));
+            }
+            if connection.read_buf(received).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        let lines = self.text.lines().filter_map(|line| line.split_once(':'));
+        let mut found = lines.filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.next().map(|(_, value)| value.trim())
+    }
+
+    fn number(&self, name: &str) -> Option<usize> {
+        self.value(name)?.parse().ok()
+    }
+}
+
+async fn fill(connection: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<()> {
+    match connection.read_buf(received).await? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
+    }
+}
