@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anabranch_engine::Engine;
 use anabranch_model::{BlobStore, Error, QueueStore, Result, StreamStore, TableStore};
+use anabranch_wire::Ports;
 
 use crate::remote::Remote;
 
@@ -50,6 +51,16 @@ impl Stores {
     /// These stores, with one for tables.
     pub fn with_tables(self, tables: Arc<dyn TableStore>) -> Self {
         Stores { tables: Some(tables), ..self }
+    }
+
+    /// What the AWS protocols are answered from; none if a store is missing.
+    pub(crate) fn ports(&self) -> Option<Ports> {
+        Some(Ports {
+            streams: self.streams.clone()?,
+            queues: self.queues.clone()?,
+            tables: self.tables.clone()?,
+            blobs: self.blobs.clone()?,
+        })
     }
 
     pub(crate) fn streams(&self) -> Result<&dyn StreamStore> {
