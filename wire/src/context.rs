@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_model::{BlobStore, Clock, QueueStore, Result, StreamStore, TableStore};
+use anabranch_model::{Admin, BlobStore, Clock, QueueStore, Result, StreamStore, TableStore};
 use async_trait::async_trait;
 
 /// The account that everything belongs to.
@@ -21,6 +21,8 @@ pub struct Ports {
     pub tables: Arc<dyn TableStore>,
     /// S3.
     pub blobs: Arc<dyn BlobStore>,
+    /// What the services keep beside: tags, modes, consumers.
+    pub admin: Arc<dyn Admin>,
 }
 
 /// Memory for the bodies of calls.
