@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::HeaderMap;
 
-use super::errors::{invalid, invalid_request};
+use super::errors::{invalid, invalid_request, not_implemented};
 use super::headers::{set, text};
 use super::xml::{Element, Xml};
 use crate::fault::Fault;
@@ -26,11 +26,17 @@ pub(super) fn name(algorithm: ChecksumAlgorithm) -> &'static str {
     }
 }
 
+/// Algorithms of S3 that nobody computes here.
+const UNKNOWN: [&str; 5] = ["MD5", "SHA512", "XXHASH128", "XXHASH3", "XXHASH64"];
+
 /// The algorithm of this name.
 pub(super) fn algorithm(text: &str) -> Result<ChecksumAlgorithm, Fault> {
     let found =
         ChecksumAlgorithm::ALL.into_iter().find(|algorithm| name(*algorithm).eq_ignore_ascii_case(text));
     found.ok_or_else(|| {
+        if UNKNOWN.iter().any(|name| name.eq_ignore_ascii_case(text)) {
+            return not_implemented(text);
+        }
         invalid_request(
             "Checksum algorithm provided is unsupported. Please try again with any of the valid types: [CRC32, CRC32C, \
              CRC64NVME, SHA1, SHA256]",
