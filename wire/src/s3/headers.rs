@@ -181,7 +181,9 @@ mod tests {
             )
         });
         let mut headers = HeaderMap::new();
-        pairs.for_each(|(name, value)| drop(headers.append(name, value)));
+        pairs.for_each(|(name, value)| {
+            headers.append(name, value);
+        });
         headers
     }
 

@@ -21,6 +21,9 @@ mod errors;
 mod moment;
 mod xml;
 
+#[cfg(test)]
+mod hostile;
+
 mod listing;
 mod settings;
 mod uploading;

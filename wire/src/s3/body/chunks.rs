@@ -36,7 +36,7 @@ enum State {
 }
 
 /// A body that is being decoded.
-pub(super) struct Chunks {
+pub(crate) struct Chunks {
     state: State,
     /// What there is of the present line.
     line: Vec<u8>,
@@ -52,7 +52,7 @@ pub(super) struct Chunks {
 
 impl Chunks {
     /// A body in chunks, signed or not. Without a seed signatures are read and not compared.
-    pub(super) fn new(signed: bool, seed: Option<Seed>) -> Self {
+    pub(crate) fn new(signed: bool, seed: Option<Seed>) -> Self {
         Chunks {
             state: State::Size,
             line: Vec::new(),
@@ -65,7 +65,7 @@ impl Chunks {
     }
 
     /// Takes bytes as they came and gives decoded ones; none if more must come first.
-    pub(super) fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, Fault> {
+    pub(crate) fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, Fault> {
         while !input.is_empty() {
             match self.state {
                 State::Data(left) => {
@@ -90,7 +90,7 @@ impl Chunks {
     }
 
     /// What followed the last chunk. Refuses a body that broke off.
-    pub(super) fn finish(&mut self) -> Result<&[(String, String)], Fault> {
+    pub(crate) fn finish(&mut self) -> Result<&[(String, String)], Fault> {
         match self.state {
             State::Done => Ok(&self.trailers),
             // The last, empty line is sometimes left out.

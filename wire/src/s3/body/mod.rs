@@ -6,5 +6,7 @@ mod coding;
 mod incoming;
 mod payload;
 
+#[cfg(test)]
+pub(super) use chunks::Chunks;
 pub(super) use incoming::Incoming;
 pub(super) use payload::Payload;
