@@ -40,8 +40,10 @@ mod request_id;
 mod token;
 
 mod kinesis;
+mod s3;
 mod sts;
 
+pub use auth::Keys;
 pub use context::{Memory, Ports, Reservation};
 pub use receive::{Body, BodyError, BoxError};
-pub use wire::{Options, Wire};
+pub use wire::{Options, Wire, operations};
