@@ -1,18 +1,34 @@
-//! Keeps web pages out. A browser lets any page send requests to this machine: directly, which it marks with
-//! `Origin`, or by a name that the page's owner points at 127.0.0.1 (DNS rebinding), which shows in `Host`.
+//! Keeps web pages and strangers out. A browser lets any page send requests to this machine: directly, which it marks with
+//! `Origin`, or by a name that the page's owner points at 127.0.0.1 (DNS rebinding), which shows in `Host`. A port that is
+//! open to other machines, because callers sign, still answers what is not signed to this machine only.
 
 use std::net::IpAddr;
 
 use axum::Json;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// Refuses requests of web pages.
-pub(crate) async fn refuse_web_pages(request: Request, next: Next) -> Response {
-    match refusal(request.headers(), request.uri()) {
+/// What is let through.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Guard {
+    /// Which paths need no guard, because whoever is behind them asks callers who they are.
+    pub(crate) unguarded: Option<fn(&str) -> bool>,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+/// Refuses requests of web pages, and of other machines.
+pub(crate) async fn refuse_strangers(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    if guard.unguarded.is_some_and(|unguarded| unguarded(request.uri().path())) {
+        return next.run(request).await;
+    }
+    let peer = request.extensions().get::<Peer>().copied();
+    match refusal(request.headers(), request.uri(), peer) {
         Some(message) => {
             let body = json!({ "error": { "code": "invalid", "message": message }, "message": message });
             (StatusCode::FORBIDDEN, Json(body)).into_response()
@@ -21,13 +37,18 @@ pub(crate) async fn refuse_web_pages(request: Request, next: Next) -> Response {
     }
 }
 
-fn refusal(headers: &HeaderMap, uri: &Uri) -> Option<&'static str> {
+fn refusal(headers: &HeaderMap, uri: &Uri, peer: Option<Peer>) -> Option<&'static str> {
+    if peer.is_some_and(|Peer(address)| !address.to_canonical().is_loopback()) {
+        return Some("the control API answers this machine only");
+    }
     if headers.contains_key(header::ORIGIN) {
         return Some("requests from web pages are refused: this one has an Origin header");
     }
     let mut hosts = headers.get_all(header::HOST).iter();
     let named_local = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().is_ok_and(is_loopback),
+        // HTTP/2 names the host in place of the header.
+        (None, _) => uri.authority().is_some(),
         _ => false,
     };
     let asked_local = uri.authority().is_none_or(|authority| is_loopback(authority.as_str()));
@@ -36,14 +57,16 @@ fn refusal(headers: &HeaderMap, uri: &Uri) -> Option<&'static str> {
     )
 }
 
-/// Whether `host`, with or without a port, can only mean this machine.
+/// Whether `host`, with or without a port, can only mean this machine. Names below `localhost` do, and buckets have such
+/// names.
 fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    name.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    let last = name.rsplit('.').next().unwrap_or(name);
+    last.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -54,9 +77,16 @@ mod tests {
 
     #[test]
     fn loopback_is_recognised() {
-        for host in
-            ["localhost", "LOCALHOST:4566", "127.0.0.1", "127.0.0.1:4566", "127.1.2.3", "[::1]:4566", "[::1]"]
-        {
+        for host in [
+            "localhost",
+            "LOCALHOST:4566",
+            "bucket.localhost:4566",
+            "127.0.0.1",
+            "127.0.0.1:4566",
+            "127.1.2.3",
+            "[::1]:4566",
+            "[::1]",
+        ] {
             assert!(is_loopback(host), "{host}");
         }
         for host in [
@@ -69,6 +99,7 @@ mod tests {
             "10.0.0.1",
             "localhost:4566@example.org",
             "2130706433",
+            "localhost.",
             "xlocalhost",
         ] {
             assert!(!is_loopback(host), "{host}");
@@ -79,14 +110,23 @@ mod tests {
     fn origin_and_foreign_hosts_are_refused() {
         let uri = Uri::from_static("/_anabranch/v1/streams");
         let mut headers = HeaderMap::new();
-        assert!(refusal(&headers, &uri).is_some(), "no Host at all");
+        assert!(refusal(&headers, &uri, None).is_some(), "no Host at all");
+        assert!(refusal(&headers, &Uri::from_static("http://localhost:4566/"), None).is_none(), "HTTP/2");
+        assert!(refusal(&headers, &Uri::from_static("http://example.org/"), None).is_some());
         headers.insert(header::HOST, HeaderValue::from_static("localhost:4566"));
-        assert!(refusal(&headers, &uri).is_none());
-        assert!(refusal(&headers, &Uri::from_static("http://example.org/")).is_some());
+        assert!(refusal(&headers, &uri, None).is_none());
+        assert!(refusal(&headers, &Uri::from_static("http://example.org/"), None).is_some());
+        let peer = |text: &str| Some(Peer(text.parse().unwrap()));
+        for local in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+            assert!(refusal(&headers, &uri, peer(local)).is_none(), "{local}");
+        }
+        for stranger in ["10.0.0.1", "::", "::ffff:10.0.0.1"] {
+            assert!(refusal(&headers, &uri, peer(stranger)).is_some(), "{stranger}");
+        }
         headers.append(header::HOST, HeaderValue::from_static("example.org"));
-        assert!(refusal(&headers, &uri).is_some(), "two Hosts");
+        assert!(refusal(&headers, &uri, None).is_some(), "two Hosts");
         headers.insert(header::HOST, HeaderValue::from_static("localhost:4566"));
         headers.insert(header::ORIGIN, HeaderValue::from_static("null"));
-        assert!(refusal(&headers, &uri).is_some());
+        assert!(refusal(&headers, &uri, None).is_some());
     }
 }
