@@ -1,5 +1,7 @@
 //! Plans of faults: which request has which.
 
+use std::collections::BTreeMap;
+
 use super::proxy::Fault;
 use super::wire::Request;
 
@@ -11,7 +13,7 @@ pub fn chance(
     faults: impl Fn(&Request) -> &'static [Fault] + Send + 'static,
 ) -> impl FnMut(&Request) -> Option<Fault> + Send + 'static {
     let mut state = seed;
-    let mut hits = 0;
+    let mut turns: BTreeMap<&'static [Fault], usize> = BTreeMap::new();
     // The multiplier is Knuth's; the high bits are the ones that look like chance.
     let mut roll = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -22,8 +24,9 @@ pub fn chance(
         if roll() % 100 >= percent || faults.is_empty() {
             return None;
         }
-        hits += 1;
-        Some(faults[hits % faults.len()])
+        let turn = turns.entry(faults).or_insert(0);
+        *turn += 1;
+        Some(faults[*turn % faults.len()])
     }
 }
 
