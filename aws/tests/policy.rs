@@ -109,7 +109,7 @@ async fn queues_are_used_as_their_policies_allow() {
     // Not every server can move messages. The calls count.
     let _ = queues.start_move(&dead, Some(&orders), None).await;
     let _ = queues.moves(&dead).await;
-    let _ = queues.cancel_move(&MoveId::new("no such move").expect("an identifier")).await;
+    let _ = queues.cancel_move(&MoveId::new("no-such-move").expect("an identifier")).await;
     let manager = (aws, queues);
 
     let aws = peer.connect().await;

@@ -12,8 +12,8 @@ use futures_util::future::join_all;
 
 use crate::peer::Peer;
 use crate::peer::gaps::queues::MOTO;
-use crate::peer::proxy::Fault;
-use crate::peer::proxy::{Proxy, chance, once_each};
+use crate::peer::plan::{chance, once_each};
+use crate::peer::proxy::{Fault, Proxy};
 use crate::peer::suite::{self, queue_cases};
 use crate::peer::wire::Request;
 use crate::{

@@ -13,8 +13,9 @@ use futures_util::future::join_all;
 
 use crate::peer::Peer;
 use crate::peer::gaps::streams::KINESIS_MOCK;
+use crate::peer::plan::{chance, first, once_each};
 use crate::peer::proxy::Fault::{self, *};
-use crate::peer::proxy::{Proxy, chance, first, once_each};
+use crate::peer::proxy::Proxy;
 use crate::peer::suite::{self, stream_cases};
 use crate::peer::wire::Request;
 use crate::{

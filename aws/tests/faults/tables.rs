@@ -13,8 +13,9 @@ use futures_util::future::join_all;
 
 use crate::peer::Peer;
 use crate::peer::gaps::tables::DYNAMODB_LOCAL;
+use crate::peer::plan::{chance, once_each};
 use crate::peer::proxy::Fault::{self, *};
-use crate::peer::proxy::{Proxy, chance, once_each};
+use crate::peer::proxy::Proxy;
 use crate::peer::suite::{self, table_cases};
 use crate::peer::wire::Request;
 use crate::{ALL, AT_MOST_ONCE, ATTEMPT_MAX, CERTAIN, Fate, LOOKED_UP, OF_CHANGES, PERCENT, REPEATED};

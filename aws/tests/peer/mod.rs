@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod gaps;
+pub mod plan;
 pub mod proxy;
 pub mod stub;
 pub mod suite;

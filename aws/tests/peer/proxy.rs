@@ -152,11 +152,6 @@ impl Shared {
     ) -> io::Result<bool> {
         match fault {
             Some(Fault::Refuse) => return Ok(false),
-            // There is nothing to lose in a stream of events that never began.
-            Some(Fault::Fail) if request.is_endless() => {
-                client.write_all(&failed()).await?;
-                return Ok(true);
-            }
             Some(Fault::Throttle) => {
                 client.write_all(&throttled(&request.target)).await?;
                 return Ok(true);
@@ -167,14 +162,8 @@ impl Shared {
             }
             _ => {}
         }
-        if request.is_endless() && fault == Some(Fault::Hang) {
-            gone(client).await;
-            return Ok(false);
-        }
         if request.is_endless() {
-            // Each cut comes later than the one before, so that there is an end to them.
-            let bytes_max = (fault == Some(Fault::Cut)).then(|| CUT_BEHIND * self.count(Fault::Cut));
-            return self.relay(client, request, bytes_max).await.map(|()| false);
+            return self.carry_endless(client, request, fault).await;
         }
         if fault == Some(Fault::Late) {
             gone(client).await;
@@ -202,6 +191,29 @@ impl Shared {
         Ok(!answer.closes)
     }
 
+    /// The same for an answer that is a stream of events. There is nothing to lose in one that never began.
+    async fn carry_endless(
+        &self,
+        client: &mut TcpStream,
+        request: &Request,
+        fault: Option<Fault>,
+    ) -> io::Result<bool> {
+        let bytes_max = match fault {
+            Some(Fault::Fail) => {
+                client.write_all(&failed()).await?;
+                return Ok(true);
+            }
+            Some(Fault::Hang) => {
+                gone(client).await;
+                return Ok(false);
+            }
+            // Each cut comes later than the one before, so that there is an end to them.
+            Some(Fault::Cut) => CUT_BEHIND * self.count(Fault::Cut),
+            _ => usize::MAX,
+        };
+        self.relay(client, request, bytes_max).await.map(|()| false)
+    }
+
     /// The server's answer, on a connection of its own.
     async fn ask(&self, request: &Request) -> io::Result<wire::Answer> {
         let mut server = TcpStream::connect(self.server).await?;
@@ -210,15 +222,10 @@ impl Shared {
     }
 
     /// Passes on an answer that goes on and on, as far as `bytes_max`, until one side has enough.
-    async fn relay(
-        &self,
-        client: &mut TcpStream,
-        request: &Request,
-        bytes_max: Option<usize>,
-    ) -> io::Result<()> {
+    async fn relay(&self, client: &mut TcpStream, request: &Request, bytes_max: usize) -> io::Result<()> {
         let mut server = TcpStream::connect(self.server).await?;
         server.write_all(&request.bytes).await?;
-        let mut left = bytes_max.unwrap_or(usize::MAX);
+        let mut left = bytes_max;
         let mut buffer = vec![0; 16 << 10];
         while left > 0 {
             let read = tokio::select! {
@@ -262,50 +269,4 @@ fn refusal(status: u16, code: &str, message: &str) -> Vec<u8> {
     let body = format!(r#"{{"__type":"{code}","message":"{message}"}}"#);
     let head = "content-type: application/x-amz-json-1.1";
     format!("HTTP/1.1 {status} X\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
-}
-
-/// So many faults in a hundred requests, from a seed. Which one it is goes in turn through those that the request may have,
-/// so that a few requests are enough to see all of them.
-pub fn chance(
-    seed: u64,
-    percent: u64,
-    faults: impl Fn(&Request) -> &'static [Fault] + Send + 'static,
-) -> impl FnMut(&Request) -> Option<Fault> + Send + 'static {
-    let mut state = seed;
-    let mut hits = 0;
-    // The multiplier is Knuth's; the high bits are the ones that look like chance.
-    let mut roll = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> 33
-    };
-    move |request| {
-        let faults = faults(request);
-        if roll() % 100 >= percent || faults.is_empty() {
-            return None;
-        }
-        hits += 1;
-        Some(faults[hits % faults.len()])
-    }
-}
-
-/// The given faults in turn, each for one request of an operation, and then none.
-pub fn first(
-    operation: &'static str,
-    faults: &'static [Fault],
-) -> impl FnMut(&Request) -> Option<Fault> + Send + 'static {
-    let mut faults = faults.iter();
-    move |request| (request.operation == operation).then(|| faults.next()).flatten().copied()
-}
-
-/// A fault for the first request of each of these operations.
-pub fn once_each(
-    fault: Fault,
-    operations: &'static [&'static str],
-) -> impl FnMut(&Request) -> Option<Fault> + Send + 'static {
-    let mut left: Vec<_> = operations.to_vec();
-    move |request| {
-        let place = left.iter().position(|operation| *operation == request.operation)?;
-        left.swap_remove(place);
-        Some(fault)
-    }
 }
