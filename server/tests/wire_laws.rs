@@ -52,7 +52,8 @@ async fn the_laws_of_blobs_hold() {
     let (_data, _server, aws) = ours().await;
     let blobs = Blobs::new(&aws).expect("an endpoint");
     let case = |law: &'static blob::BlobLaw| -> Case {
-        let fixture = BlobFixture::new(Arc::new(blobs.clone())).with_prefix("wire").with_spawn(suite::spawned);
+        let fixture =
+            BlobFixture::new(Arc::new(blobs.clone())).with_prefix("wire").with_spawn(suite::spawned);
         (law.name, law.check(fixture))
     };
     suite::hold(blob::all().iter().map(case).collect(), &[], 4).await;

@@ -217,10 +217,6 @@ pub mod tables {
         ("a_transaction_happens_as_a_whole", "a transaction has ten parts at most"),
         ("a_cancelled_transaction_changes_nothing", "a part that cannot be done is refused without reasons"),
         ("an_index_is_added_and_dropped", "an index that is added holds items that do not fit its key"),
-        (
-            "a_token_makes_a_transaction_happen_once",
-            "the same transaction with its placeholders in another order counts as another one",
-        ),
         ("bad_reads_are_refused", "a start in another segment is not refused"),
     ];
 
