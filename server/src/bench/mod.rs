@@ -27,6 +27,7 @@ mod table;
 
 mod cycles;
 mod items;
+mod queue_round;
 mod recording;
 mod subject;
 mod tasks;
