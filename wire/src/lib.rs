@@ -40,6 +40,7 @@ mod request_id;
 mod token;
 
 mod kinesis;
+mod sqs;
 mod sts;
 
 pub use context::{Memory, Ports, Reservation};

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anabranch_model::Clock;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -22,7 +23,7 @@ use crate::fault::Fault;
 use crate::protocol::{Form, Protocol, render_fault};
 use crate::receive::{Body, BodyError, BoxError, receive};
 use crate::request_id::RequestIds;
-use crate::{kinesis, sts};
+use crate::{kinesis, sqs, sts};
 
 /// How the protocols are served.
 pub struct Options {
@@ -63,8 +64,8 @@ impl Wire {
     pub fn new(options: Options) -> Self {
         let run = options.clock.now().as_millis();
         let Options { ports, clock, memory, stop, transition } = options;
-        let (tokens, kinesis) = Default::default();
-        let shared = Shared { ports, clock, memory, stop, transition, tokens, kinesis };
+        let (tokens, kinesis, sqs) = Default::default();
+        let shared = Shared { ports, clock, memory, stop, transition, tokens, kinesis, sqs };
         Wire { shared: Arc::new(shared), request_ids: RequestIds::new(run) }
     }
 
@@ -111,7 +112,7 @@ impl Wire {
                 }
             },
         };
-        let context = self.context(request_id, scope);
+        let context = self.context(request_id, &parts, scope);
         let answered = answer(&context, &call).await;
         let response =
             answered.unwrap_or_else(|fault| render_fault(&fault, call.service, call.protocol, request_id));
@@ -126,13 +127,22 @@ impl Wire {
         render_fault(&fault, Service::S3, Protocol::Xml, request_id)
     }
 
-    fn context(&self, request_id: &str, scope: Option<Scope>) -> Context {
+    fn context(&self, request_id: &str, parts: &Parts, scope: Option<Scope>) -> Context {
         Context {
             shared: self.shared.clone(),
             region: scope.map_or_else(|| REGION_DEFAULT.to_owned(), |scope| scope.region),
+            origin: origin(parts),
+            path: parts.uri.path().to_owned(),
             request_id: request_id.to_owned(),
         }
     }
+}
+
+/// How the caller addresses this server: addresses in answers begin like this, so that they lead back here.
+fn origin(parts: &Parts) -> String {
+    let header = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = header.or_else(|| parts.uri.authority().map(|authority| authority.as_str()));
+    format!("{}://{}", parts.uri.scheme_str().unwrap_or("http"), host.unwrap_or("localhost"))
 }
 
 /// A form names its operation in the body or, if there is none, in the query.
@@ -148,6 +158,7 @@ fn form_call(parts: &Parts, scope: Option<&Scope>, body: Bytes) -> Result<Call, 
 async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
     match (call.service, call.protocol) {
         (Service::Kinesis, _) => kinesis::call(context, call).await,
+        (Service::Sqs, Protocol::Json10 | Protocol::Query) => sqs::call(context, call).await,
         (Service::Sts, Protocol::Query) => sts::call(context, call),
         _ => Err(Fault::unknown_operation(&call.operation)),
     }
@@ -155,7 +166,12 @@ async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault>
 
 /// There are few labels, whatever clients ask for.
 fn count(call: &Call, status: StatusCode) {
-    let known = kinesis::OPERATIONS.iter().find(|name| **name == call.operation);
+    let operations = match call.service {
+        Service::Kinesis => kinesis::OPERATIONS,
+        Service::Sqs => sqs::OPERATIONS,
+        _ => &[],
+    };
+    let known = operations.iter().find(|name| **name == call.operation);
     let operation = known.copied().unwrap_or("other");
     let labels = [
         ("service", call.service.name().to_owned()),

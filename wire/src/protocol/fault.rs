@@ -1,10 +1,10 @@
 //! Faults as each protocol spells them.
 
 use http::{HeaderValue, Response};
-use quick_xml::escape::escape;
 use serde_json::{Map, Value};
 
 use super::Protocol;
+use super::xml::text as escape;
 use crate::dispatch::Service;
 use crate::fault::Fault;
 use crate::receive::Body;
@@ -24,7 +24,7 @@ pub(crate) fn render(
                  </Error><RequestId>{request_id}</RequestId></ErrorResponse>",
                 fault.blames(),
                 escape(code),
-                escape(&*fault.message),
+                escape(&fault.message),
             );
             protocol.response(fault.status, text.into_bytes())
         }
@@ -32,8 +32,8 @@ pub(crate) fn render(
             let text = format!(
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{}</Code><Message>{}</Message>\
                  <RequestId>{request_id}</RequestId></Error>",
-                escape(&*fault.code),
-                escape(&*fault.message),
+                escape(&fault.code),
+                escape(&fault.message),
             );
             protocol.response(fault.status, text.into_bytes())
         }
