@@ -19,6 +19,7 @@ mod queue;
 mod rebuild;
 mod rows;
 
+mod admin;
 mod blob;
 mod stream;
 mod table;

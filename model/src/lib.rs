@@ -5,7 +5,8 @@
 //!
 //! Read in this order: a record and where it goes ([`record`], [`hash_key`], [`sequence`]), the shards of a
 //! stream ([`shard`], [`graph`]), where reading starts ([`position`]), and then what a store must do ([`stream`]).
-//! Queues ([`queue`]), tables ([`table`]) and blobs ([`blob`]) stand beside streams, each in a folder of its own.
+//! Queues ([`queue`]), tables ([`table`]) and blobs ([`blob`]) stand beside streams, each in a folder of its own;
+//! what only a server keeps about them is in [`admin`].
 
 pub mod limits;
 
@@ -25,12 +26,15 @@ pub mod blob;
 pub mod queue;
 pub mod table;
 
+pub mod admin;
+
 pub mod clock;
 pub mod disk;
 
 #[cfg(feature = "laws")]
 pub mod laws;
 
+pub use admin::{Admin, Document, Owner};
 pub use blob::{BlobKey, BlobStore, BucketName};
 pub use clock::{Clock, Timestamp};
 pub use disk::{Disk, DiskFile, Open};

@@ -178,3 +178,12 @@ pub const SCAN_SEGMENTS_MAX: u32 = 1_000_000;
 pub const CHANGES_RETENTION: Duration = Duration::from_secs(24 * 3600);
 /// An expiry this far in the past is taken for something else than a time.
 pub const EXPIRY_AGE_MAX: Duration = Duration::from_secs(5 * 365 * 24 * 3600);
+
+/// Largest document that only a server keeps.
+pub const DOCUMENT_BYTES_MAX: usize = 256 << 10;
+/// Longest kind of documents, in characters.
+pub const DOCUMENT_KIND_CHARS_MAX: usize = 32;
+/// Longest name of a document, in bytes of UTF-8.
+pub const DOCUMENT_NAME_BYTES_MAX: usize = 1_024;
+/// Most documents that one call writes or removes.
+pub const DOCUMENTS_WRITTEN_MAX: usize = 200;

@@ -1,4 +1,4 @@
-//! The control API on a port: guarded, observed, and drained when it is stopped.
+//! The control API and the AWS protocols on a port: guarded, observed, and drained when it is stopped.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anabranch_engine::SystemClock;
 use anabranch_model::Clock;
+use anabranch_wire::{Options, Wire};
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -55,7 +56,10 @@ impl Host {
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let (stopper, stop) = Stopper::new();
-        let api = Api { stores, backups, status, budget, stop: stop.clone() };
+        let wire = stores.ports().map(|ports| {
+            Wire::new(Options { ports, clock: clock.clone(), memory: Arc::new(budget.clone()) })
+        });
+        let api = Api { stores, wire, backups, status, budget, stop: stop.clone() };
         let port = Port {
             name: "listen",
             listener,
@@ -85,5 +89,9 @@ pub(crate) fn guarded(router: Router, clock: Arc<dyn Clock>, label: fn(&str) -> 
 }
 
 fn api_label(path: &str) -> &'static str {
-    api::operation_at(path).unwrap_or("other")
+    match api::operation_at(path) {
+        Some(operation) => operation,
+        None if path.starts_with(api::PREFIX) => "other",
+        None => "aws",
+    }
 }

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_engine::Engine;
-use anabranch_model::{BlobStore, Error, QueueStore, Result, StreamStore, TableStore};
+use anabranch_model::{Admin, BlobStore, Error, QueueStore, Result, StreamStore, TableStore};
+use anabranch_wire::Ports;
 
 use crate::remote::Remote;
 
@@ -15,6 +16,7 @@ pub struct Stores {
     queues: Option<Arc<dyn QueueStore>>,
     blobs: Option<Arc<dyn BlobStore>>,
     tables: Option<Arc<dyn TableStore>>,
+    admin: Option<Arc<dyn Admin>>,
 }
 
 impl Stores {
@@ -22,7 +24,7 @@ impl Stores {
     pub(crate) fn of(engine: &Engine) -> Self {
         let engine = Arc::new(engine.clone());
         let stores = Stores::default().with_streams(engine.clone()).with_queues(engine.clone());
-        stores.with_blobs(engine.clone()).with_tables(engine)
+        stores.with_blobs(engine.clone()).with_tables(engine.clone()).with_admin(engine)
     }
 
     /// What the server at `address` keeps.
@@ -50,6 +52,22 @@ impl Stores {
     /// These stores, with one for tables.
     pub fn with_tables(self, tables: Arc<dyn TableStore>) -> Self {
         Stores { tables: Some(tables), ..self }
+    }
+
+    /// These stores, with one for documents that only a server keeps.
+    pub fn with_admin(self, admin: Arc<dyn Admin>) -> Self {
+        Stores { admin: Some(admin), ..self }
+    }
+
+    /// What the AWS protocols are answered from; none if a store is missing.
+    pub(crate) fn ports(&self) -> Option<Ports> {
+        Some(Ports {
+            streams: self.streams.clone()?,
+            queues: self.queues.clone()?,
+            tables: self.tables.clone()?,
+            blobs: self.blobs.clone()?,
+            admin: self.admin.clone()?,
+        })
     }
 
     pub(crate) fn streams(&self) -> Result<&dyn StreamStore> {

@@ -10,6 +10,7 @@ use super::frame::Frame;
 use super::held::Queue;
 use super::keys;
 use super::options::QueueRow;
+use crate::admin as documents;
 use crate::core::Core;
 use crate::journal::Urgency;
 use crate::rows::accept::next_number_key;
@@ -23,7 +24,9 @@ impl Core {
             let _changing = self.queues.changing.lock();
             let queue = self.queues.get(name)?;
             let mut held = queue.lock();
-            let mut changes = vec![Change::remove(keys::queue(name)), bury(&keys::owner(queue.born))];
+            let documents = documents::of_queue(queue.born);
+            let mut changes =
+                vec![Change::remove(keys::queue(name)), bury(&keys::owner(queue.born)), bury(&documents)];
             if held.number != queue.born {
                 changes.push(bury(&keys::owner(held.number)));
             }

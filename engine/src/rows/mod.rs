@@ -73,6 +73,8 @@ pub enum Space {
     Buckets = 0x30,
     /// What is in a bucket, by its number.
     BucketRows = 0x31,
+    /// Documents that only a server keeps, by owner.
+    Documents = 0x40,
 }
 
 /// The key of the next number that an owner of rows gets.

@@ -42,13 +42,15 @@ impl Core {
 
     /// Deletes a stream.
     pub async fn delete_stream(&self, name: &StreamName) -> Result<()> {
-        self.submit(|| {
+        let deleted = self.submit(|| {
             let mut names = self.catalogue.accepted.lock();
             let stream = names.get(name).cloned().ok_or_else(|| Error::StreamNotFound(name.clone()))?;
             let operation = Operation::Delete { stream: stream.id };
-            self.record(&operation, Urgency::Upkeep, |_| ((), accept_delete(&mut names, &stream)))
-        })
-        .await
+            self.record(&operation, Urgency::Upkeep, |_| (stream.id, accept_delete(&mut names, &stream)))
+        });
+        let id = deleted.await?;
+        self.bury_documents_of_stream(id).await;
+        Ok(())
     }
 
     /// Splits a shard.

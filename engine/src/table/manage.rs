@@ -10,6 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::catalogue::{Shape, Table, Tally};
 use super::changes::Log;
 use super::layout::{IndexRow, TableRow, owner_prefix, table_key, tally_key};
+use crate::admin as documents;
 use crate::core::{Attempt, Core};
 use crate::journal::Urgency;
 use crate::rows::accept::next_number_key;
@@ -93,7 +94,11 @@ impl Core {
         }
         let now = self.now_ms();
         let shape = accepted.shape.clone();
-        let mut changes = vec![Change::remove(table_key(&table.name)), bury(&owner_prefix(table.number))];
+        let mut changes = vec![
+            Change::remove(table_key(&table.name)),
+            bury(&owner_prefix(table.number)),
+            bury(&documents::of_table(table.number)),
+        ];
         changes.extend(shape.indexes.iter().map(|index| bury(&owner_prefix(index.number))));
         changes.extend(shape.log.iter().map(|log| log.end(now)));
         let accepting = self.rows.accept(vec![table_key(&table.name)]);

@@ -60,6 +60,9 @@ pub trait Operation {
     type Reply: Serialize + DeserializeOwned + Send + 'static;
 }
 
+/// What every path of the control API begins with.
+pub(crate) const PREFIX: &str = "/_anabranch/";
+
 macro_rules! operations {
     ($($(#[$doc:meta])* $operation:ident $name:literal: $request:ty => $reply:ty;)*) => {
         $($(#[$doc])*

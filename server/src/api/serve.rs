@@ -5,9 +5,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use anabranch_model::{Error, Follow, NewRecord, Result};
+use anabranch_wire::Wire;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
@@ -22,8 +23,8 @@ use super::wire::{
     AppendReply, AppendRequest, Empty, FollowRequest, OpenedReply, PageReply, ReadRequest, StatusReply,
 };
 use super::{
-    Append, Backup, CreateStream, DeleteStream, Merge, Operation, Read, SetRetention, Shards, Split, Status,
-    Streams, backups, blobs, queues, tables,
+    Append, Backup, CreateStream, DeleteStream, Merge, Operation, PREFIX, Read, SetRetention, Shards, Split,
+    Status, Streams, backups, blobs, queues, tables,
 };
 use crate::backup::Backups;
 use crate::host::StatusSource;
@@ -34,6 +35,8 @@ use crate::stores::Stores;
 /// What the operations need.
 pub(crate) struct Api {
     pub(crate) stores: Stores,
+    /// The AWS protocols. None where not everything is kept that they speak of.
+    pub(crate) wire: Option<Wire>,
     pub(crate) status: StatusSource,
     /// None where the stores are no data directory.
     pub(crate) backups: Option<Backups>,
@@ -43,7 +46,7 @@ pub(crate) struct Api {
     pub(crate) stop: Stop,
 }
 
-/// All operations. Any other path is answered with the reason why it is not there.
+/// All operations. Any other path goes to the AWS protocols, or is answered with the reason why it is not there.
 pub(crate) fn router(api: Arc<Api>) -> Router {
     Router::new()
         .route(Status::PATH, post(answer::<Status>))
@@ -63,7 +66,7 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .merge(blobs::router())
         .merge(tables::router())
         .method_not_allowed_fallback(wrong_method)
-        .fallback(unknown_path)
+        .fallback(elsewhere)
         .with_state(api)
 }
 
@@ -225,14 +228,16 @@ async fn wrong_method() -> Refusal {
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "operations of Anabranch are called with POST")
 }
 
-async fn unknown_path(uri: Uri) -> Refusal {
-    let message = if uri.path().starts_with("/_anabranch/") {
-        "this build of Anabranch has no such operation: client and server differ in version"
-    } else {
-        "nothing is served here: this build does not speak the AWS protocols yet, only the control API of the \
-         `anabranch` command under /_anabranch/v1/"
+/// Whatever is not the control API is for the AWS protocols.
+async fn elsewhere(State(api): State<Arc<Api>>, request: Request) -> Response {
+    let message = match &api.wire {
+        _ if request.uri().path().starts_with(PREFIX) => {
+            "this build of Anabranch has no such operation: client and server differ in version"
+        }
+        Some(wire) => return wire.handle(request).await.map(Body::new),
+        None => "the AWS protocols are not served here, only the control API under /_anabranch/v1/",
     };
-    Refusal::new(StatusCode::NOT_FOUND, message)
+    Refusal::new(StatusCode::NOT_FOUND, message).into_response()
 }
 
 #[cfg(test)]

@@ -6,16 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, warn};
 
+use super::preface::{Language, Opened, open};
 use super::stall::Stalling;
 use super::stop::Stop;
-use crate::limits::{DRAIN_WAIT_MAX, HEAD_BYTES_MAX, HEAD_WAIT_MAX, HEADERS_MAX, WRITE_STALL_MAX};
+use crate::limits::{
+    DRAIN_WAIT_MAX, HEAD_BYTES_MAX, HEAD_WAIT_MAX, HEADERS_MAX, PING_INTERVAL, PING_WAIT_MAX, STREAMS_MAX,
+    WRITE_STALL_MAX,
+};
 
 /// What a client gets that comes when the port is full. Nobody reads its request first.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
@@ -75,6 +79,26 @@ async fn serve_connection(
     gauge.increment(1);
     // Small answers are not held back; a failure costs speed only.
     let _ = connection.set_nodelay(true);
+    let opened = tokio::select! {
+        opened = tokio::time::timeout(HEAD_WAIT_MAX, open(connection)) => opened,
+        () = stop.requested() => {
+            gauge.decrement(1);
+            return;
+        }
+    };
+    let result = match opened {
+        Ok(Ok((Language::Http1, connection))) => speak_http1(connection, router, stop).await,
+        Ok(Ok((Language::Http2, connection))) => speak_http2(connection, router, stop).await,
+        // Nothing was asked, so nothing is owed.
+        Ok(Err(_)) | Err(_) => Ok(()),
+    };
+    if let Err(error) = result {
+        debug!(port = name, %error, "a connection failed");
+    }
+    gauge.decrement(1);
+}
+
+async fn speak_http1(connection: Opened<TcpStream>, router: Router, mut stop: Stop) -> hyper::Result<()> {
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WAIT_MAX)
@@ -85,17 +109,35 @@ async fn serve_connection(
             TowerToHyperService::new(router),
         );
     let mut served = std::pin::pin!(served);
-    let result = tokio::select! {
+    tokio::select! {
         result = served.as_mut() => result,
         () = stop.requested() => {
             served.as_mut().graceful_shutdown();
             served.await
         }
-    };
-    if let Err(error) = result {
-        debug!(port = name, %error, "a connection failed");
     }
-    gauge.decrement(1);
+}
+
+/// HTTP/2 with prior knowledge, as some clients of AWS speak it on a plain port.
+async fn speak_http2(connection: Opened<TcpStream>, router: Router, mut stop: Stop) -> hyper::Result<()> {
+    let served = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_WAIT_MAX)
+        .serve_connection(
+            TokioIo::new(Stalling::new(connection, WRITE_STALL_MAX)),
+            TowerToHyperService::new(router),
+        );
+    let mut served = std::pin::pin!(served);
+    tokio::select! {
+        result = served.as_mut() => result,
+        () = stop.requested() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    }
 }
 
 fn turn_away(name: &'static str, connection: TcpStream) {

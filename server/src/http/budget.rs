@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use anabranch_model::{Error, Result};
+use anabranch_wire::{Memory, Reservation};
+use async_trait::async_trait;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits::MEMORY_WAIT_MAX;
@@ -39,6 +41,13 @@ impl Budget {
             Ok(Ok(units)) => Ok(Admission { _units: units }),
             Ok(Err(_)) | Err(_) => Err(Error::Busy { budget_bytes: self.bytes }),
         }
+    }
+}
+
+#[async_trait]
+impl Memory for Budget {
+    async fn reserve(&self, bytes: u64) -> Result<Reservation> {
+        self.admit(bytes).await.map(|admission| Box::new(admission) as Reservation)
     }
 }
 

@@ -28,6 +28,8 @@ fn refusal(headers: &HeaderMap, uri: &Uri) -> Option<&'static str> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let named_local = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().is_ok_and(is_loopback),
+        // HTTP/2 names the host in place of the header.
+        (None, _) => uri.authority().is_some(),
         _ => false,
     };
     let asked_local = uri.authority().is_none_or(|authority| is_loopback(authority.as_str()));
@@ -36,14 +38,16 @@ fn refusal(headers: &HeaderMap, uri: &Uri) -> Option<&'static str> {
     )
 }
 
-/// Whether `host`, with or without a port, can only mean this machine.
+/// Whether `host`, with or without a port, can only mean this machine. Names below `localhost` do, and buckets have such
+/// names.
 fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    name.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    let last = name.rsplit('.').next().unwrap_or(name);
+    last.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -54,9 +58,16 @@ mod tests {
 
     #[test]
     fn loopback_is_recognised() {
-        for host in
-            ["localhost", "LOCALHOST:4566", "127.0.0.1", "127.0.0.1:4566", "127.1.2.3", "[::1]:4566", "[::1]"]
-        {
+        for host in [
+            "localhost",
+            "LOCALHOST:4566",
+            "bucket.localhost:4566",
+            "127.0.0.1",
+            "127.0.0.1:4566",
+            "127.1.2.3",
+            "[::1]:4566",
+            "[::1]",
+        ] {
             assert!(is_loopback(host), "{host}");
         }
         for host in [
@@ -69,6 +80,7 @@ mod tests {
             "10.0.0.1",
             "localhost:4566@example.org",
             "2130706433",
+            "localhost.",
             "xlocalhost",
         ] {
             assert!(!is_loopback(host), "{host}");
@@ -80,6 +92,8 @@ mod tests {
         let uri = Uri::from_static("/_anabranch/v1/streams");
         let mut headers = HeaderMap::new();
         assert!(refusal(&headers, &uri).is_some(), "no Host at all");
+        assert!(refusal(&headers, &Uri::from_static("http://localhost:4566/")).is_none(), "HTTP/2");
+        assert!(refusal(&headers, &Uri::from_static("http://example.org/")).is_some());
         headers.insert(header::HOST, HeaderValue::from_static("localhost:4566"));
         assert!(refusal(&headers, &uri).is_none());
         assert!(refusal(&headers, &Uri::from_static("http://example.org/")).is_some());

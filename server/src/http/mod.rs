@@ -6,6 +6,7 @@ mod accept;
 mod budget;
 mod guard;
 mod observe;
+mod preface;
 mod stall;
 mod stop;
 

@@ -1,0 +1,55 @@
+//! What an operation needs to do its work.
+
+use std::sync::Arc;
+
+use anabranch_model::{Admin, BlobStore, Clock, QueueStore, Result, StreamStore, TableStore};
+use async_trait::async_trait;
+
+/// The account that everything belongs to.
+pub(crate) const ACCOUNT: &str = "000000000000";
+/// The region of callers that name none.
+pub(crate) const REGION_DEFAULT: &str = "us-east-1";
+
+/// The stores that calls are answered from.
+#[derive(Clone)]
+pub struct Ports {
+    /// Kinesis.
+    pub streams: Arc<dyn StreamStore>,
+    /// SQS.
+    pub queues: Arc<dyn QueueStore>,
+    /// DynamoDB and its streams.
+    pub tables: Arc<dyn TableStore>,
+    /// S3.
+    pub blobs: Arc<dyn BlobStore>,
+    /// What the services keep beside: tags, modes, consumers.
+    pub admin: Arc<dyn Admin>,
+}
+
+/// Memory for the bodies of calls.
+#[async_trait]
+pub trait Memory: Send + Sync {
+    /// Waits until so many bytes are free. They are taken until the reservation is dropped.
+    async fn reserve(&self, bytes: u64) -> Result<Reservation>;
+}
+
+/// Bytes that are taken until this is dropped.
+pub type Reservation = Box<dyn Send + Sync>;
+
+/// One call, as the operations see it.
+pub(crate) struct Context {
+    /// The stores.
+    pub(crate) ports: Ports,
+    /// The time.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The region that the caller signs for.
+    pub(crate) region: String,
+    /// The identifier of this call.
+    pub(crate) request_id: String,
+}
+
+impl Context {
+    /// The name of a resource, for instance `arn:aws:kinesis:us-east-1:000000000000:stream/clicks`.
+    pub(crate) fn arn(&self, service: &str, resource: &str) -> String {
+        format!("arn:aws:{service}:{}:{ACCOUNT}:{resource}", self.region)
+    }
+}

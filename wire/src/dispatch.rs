@@ -1,0 +1,315 @@
+//! Which service and which operation a request is for.
+//!
+//! ```text
+//!   X-Amz-Target: Kinesis_20131202.PutRecord      JSON or CBOR, by the content type
+//!   /service/…/operation/PutMetricData            CBOR, as newer clients send it
+//!   a form with Action=…                          Query; the version or the signature tells the service
+//!   anything else                                 S3
+//! ```
+
+use http::request::Parts;
+use http::{HeaderMap, Method, header};
+
+use crate::fault::Fault;
+use crate::protocol::{Form, Protocol};
+
+/// The services that share the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    CloudWatch,
+    DynamoDb,
+    DynamoDbStreams,
+    Firehose,
+    KeyspacesStreams,
+    Kinesis,
+    S3,
+    SecretsManager,
+    Sqs,
+    Sts,
+}
+
+/// How a service is addressed, and how it spells the codes of its faults.
+struct Row {
+    service: Service,
+    /// The label in metrics.
+    name: &'static str,
+    /// What stands before the operation in `X-Amz-Target`.
+    target: Option<&'static str>,
+    /// The service in the scope of a signature.
+    scope: &'static str,
+    /// The version in a form.
+    version: Option<&'static str>,
+    /// What stands before the code of a fault in JSON.
+    namespace: &'static str,
+    json: Protocol,
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        service: Service::CloudWatch,
+        name: "cloudwatch",
+        target: Some("GraniteServiceVersion20100801"),
+        scope: "monitoring",
+        version: Some("2010-08-01"),
+        namespace: "com.amazonaws.cloudwatch#",
+        json: Protocol::Json10,
+    },
+    Row {
+        service: Service::DynamoDb,
+        name: "dynamodb",
+        target: Some("DynamoDB_20120810"),
+        scope: "dynamodb",
+        version: None,
+        namespace: "com.amazonaws.dynamodb.v20120810#",
+        json: Protocol::Json10,
+    },
+    Row {
+        service: Service::DynamoDbStreams,
+        name: "dynamodbstreams",
+        target: Some("DynamoDBStreams_20120810"),
+        scope: "dynamodb",
+        version: None,
+        namespace: "com.amazonaws.dynamodb.v20120810#",
+        json: Protocol::Json10,
+    },
+    Row {
+        service: Service::Firehose,
+        name: "firehose",
+        target: Some("Firehose_20150804"),
+        scope: "firehose",
+        version: None,
+        namespace: "",
+        json: Protocol::Json11,
+    },
+    Row {
+        service: Service::KeyspacesStreams,
+        name: "keyspacesstreams",
+        target: Some("KeyspacesStreams"),
+        scope: "cassandra",
+        version: None,
+        namespace: "com.amazonaws.cassandra.streams#",
+        json: Protocol::Json10,
+    },
+    Row {
+        service: Service::Kinesis,
+        name: "kinesis",
+        target: Some("Kinesis_20131202"),
+        scope: "kinesis",
+        version: None,
+        namespace: "",
+        json: Protocol::Json11,
+    },
+    Row {
+        service: Service::SecretsManager,
+        name: "secretsmanager",
+        target: Some("secretsmanager"),
+        scope: "secretsmanager",
+        version: None,
+        namespace: "",
+        json: Protocol::Json11,
+    },
+    Row {
+        service: Service::Sqs,
+        name: "sqs",
+        target: Some("AmazonSQS"),
+        scope: "sqs",
+        version: Some("2012-11-05"),
+        namespace: "com.amazonaws.sqs#",
+        json: Protocol::Json10,
+    },
+    Row {
+        service: Service::Sts,
+        name: "sts",
+        target: None,
+        scope: "sts",
+        version: Some("2011-06-15"),
+        namespace: "",
+        json: Protocol::Json11,
+    },
+    Row {
+        service: Service::S3,
+        name: "s3",
+        target: None,
+        scope: "s3",
+        version: None,
+        namespace: "",
+        json: Protocol::Xml,
+    },
+];
+
+impl Service {
+    fn row(self) -> &'static Row {
+        // Every service has a row; a test checks it.
+        ROWS.iter().find(|row| row.service == self).unwrap_or(&ROWS[0])
+    }
+
+    /// The label in metrics.
+    pub(crate) fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What stands before the code of a fault in JSON.
+    pub(crate) fn namespace(self) -> &'static str {
+        self.row().namespace
+    }
+
+    /// The service that a form is for: by its version, or by the signature.
+    fn of_form(version: Option<&str>, scope: Option<&str>) -> Option<Service> {
+        let by_version = ROWS.iter().find(|row| version.is_some() && row.version == version);
+        by_version
+            .or_else(|| ROWS.iter().find(|row| row.version.is_some() && Some(row.scope) == scope))
+            .map(|row| row.service)
+    }
+}
+
+/// Where a request goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// An operation that the head of the request names.
+    Operation(Service, Protocol, String),
+    /// A form, whose fields name the operation.
+    Form,
+    /// S3, which has no operations but methods and paths.
+    Rest,
+}
+
+/// A route that leads nowhere: the fault, and how to spell it.
+pub(crate) type Astray = (Service, Protocol, Fault);
+
+/// Finds the way by the head of a request.
+pub(crate) fn route(parts: &Parts) -> Result<Route, Astray> {
+    if let Some(target) = parts.headers.get("x-amz-target") {
+        let target = String::from_utf8_lossy(target.as_bytes());
+        return by_target(&target, content_type(&parts.headers));
+    }
+    if let Some(route) = by_rpc_path(parts) {
+        return route;
+    }
+    let form = content_type(&parts.headers) == "application/x-www-form-urlencoded";
+    let queried = || parts.uri.query().is_some_and(|query| Form::parse(query).get("Action").is_some());
+    if (form && parts.method == Method::POST) || queried() {
+        return Ok(Route::Form);
+    }
+    Ok(Route::Rest)
+}
+
+/// The service and operation of a form.
+pub(crate) fn form_operation(form: &Form, scope: Option<&str>) -> Result<(Service, String), Astray> {
+    let service = Service::of_form(form.get("Version"), scope);
+    match (service, form.get("Action")) {
+        (Some(service), Some(action)) => Ok((service, action.to_owned())),
+        (service, _) => {
+            let message = "the form has no Action and Version of a service that is served here";
+            let fault = Fault::client("MissingAction", message);
+            Err((service.unwrap_or(Service::Sts), Protocol::Query, fault))
+        }
+    }
+}
+
+fn by_target(target: &str, content_type: &str) -> Result<Route, Astray> {
+    let (prefix, operation) = target.split_once('.').unwrap_or((target, ""));
+    let row = ROWS.iter().find(|row| row.target == Some(prefix));
+    let json = row.map_or(Protocol::Json11, |row| row.json);
+    let protocol = if content_type == "application/x-amz-cbor-1.1" { Protocol::Cbor } else { json };
+    match row {
+        Some(row) => Ok(Route::Operation(row.service, protocol, operation.to_owned())),
+        None => Err((Service::Kinesis, protocol, Fault::unknown_operation(target))),
+    }
+}
+
+fn by_rpc_path(parts: &Parts) -> Option<Result<Route, Astray>> {
+    if parts.headers.get("smithy-protocol")? != "rpc-v2-cbor" {
+        return None;
+    }
+    let rest = parts.uri.path().strip_prefix("/service/")?;
+    let (name, operation) = rest.split_once("/operation/")?;
+    let row = ROWS.iter().find(|row| row.target == Some(name));
+    Some(match row {
+        Some(row) => Ok(Route::Operation(row.service, Protocol::RpcCbor, operation.to_owned())),
+        None => Err((Service::CloudWatch, Protocol::RpcCbor, Fault::unknown_operation(operation))),
+    })
+}
+
+/// The content type without its parameters; empty if there is none.
+fn content_type(headers: &HeaderMap) -> &str {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    value.split(';').next().unwrap_or("").trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn parts(method: &str, uri: &str, headers: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn operation(service: Service, protocol: Protocol, name: &str) -> Result<Route, Astray> {
+        Ok(Route::Operation(service, protocol, name.to_owned()))
+    }
+
+    #[test]
+    fn every_service_has_one_row() {
+        for row in ROWS {
+            assert_eq!(row.service.row().name, row.name);
+        }
+        assert_eq!(ROWS.len(), 10);
+    }
+
+    #[test]
+    fn the_target_names_the_service_and_the_content_type_the_protocol() {
+        let target = ("x-amz-target", "Kinesis_20131202.PutRecord");
+        let json = parts("POST", "/", &[target, ("content-type", "application/x-amz-json-1.1")]);
+        assert_eq!(route(&json), operation(Service::Kinesis, Protocol::Json11, "PutRecord"));
+        let cbor = parts("POST", "/", &[target, ("content-type", "application/x-amz-cbor-1.1")]);
+        assert_eq!(route(&cbor), operation(Service::Kinesis, Protocol::Cbor, "PutRecord"));
+        let sqs = parts("POST", "/", &[("x-amz-target", "AmazonSQS.SendMessage")]);
+        assert_eq!(route(&sqs), operation(Service::Sqs, Protocol::Json10, "SendMessage"));
+    }
+
+    #[test]
+    fn unknown_targets_are_refused() {
+        for target in ["Kinesis_20131202", "", "Nothing.PutRecord", ".", "kinesis_20131202.PutRecord"] {
+            let parts = parts("POST", "/", &[("x-amz-target", target)]);
+            match route(&parts) {
+                Err((_, _, fault)) => assert_eq!(fault.code, "UnknownOperationException"),
+                Ok(Route::Operation(Service::Kinesis, _, operation)) => assert_eq!(operation, ""),
+                other => panic!("{target}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn paths_forms_and_the_rest() {
+        let path = "/service/GraniteServiceVersion20100801/operation/PutMetricData";
+        let rpc = parts("POST", path, &[("smithy-protocol", "rpc-v2-cbor")]);
+        assert_eq!(route(&rpc), operation(Service::CloudWatch, Protocol::RpcCbor, "PutMetricData"));
+        let form = "application/x-www-form-urlencoded; charset=utf-8";
+        assert_eq!(route(&parts("POST", "/", &[("content-type", form)])), Ok(Route::Form));
+        assert_eq!(route(&parts("GET", "/?Action=GetCallerIdentity", &[])), Ok(Route::Form));
+        for (method, uri) in
+            [("GET", "/"), ("PUT", "/bucket/key"), ("GET", "/b/Action"), ("POST", "/b?delete")]
+        {
+            assert_eq!(route(&parts(method, uri, &[])), Ok(Route::Rest), "{method} {uri}");
+        }
+        let put = parts("PUT", "/bucket/key", &[("content-type", form)]);
+        assert_eq!(route(&put), Ok(Route::Rest), "an object may be a form");
+    }
+
+    #[test]
+    fn a_form_names_its_service_by_version_or_by_signature() {
+        let form = Form::parse("Action=ListQueues&Version=2012-11-05");
+        assert_eq!(form_operation(&form, None), Ok((Service::Sqs, "ListQueues".into())));
+        let form = Form::parse("Action=ListQueues");
+        assert_eq!(form_operation(&form, Some("sqs")), Ok((Service::Sqs, "ListQueues".into())));
+        assert!(form_operation(&form, None).is_err());
+        assert!(form_operation(&form, Some("s3")).is_err());
+        assert!(form_operation(&Form::parse("Version=2012-11-05"), None).is_err());
+    }
+}

@@ -1,0 +1,51 @@
+//! Errors of the ports in the words of Kinesis.
+
+use anabranch_model::{Error, ShardId, StreamName};
+
+use crate::context::ACCOUNT;
+use crate::fault::Fault;
+
+/// What Kinesis says about an error.
+pub(super) fn fault(error: Error) -> Fault {
+    if let Some(fault) = Fault::of_server(&error) {
+        return fault;
+    }
+    match error {
+        Error::StreamNotFound(stream) => stream_not_found(&stream),
+        Error::StreamExists(stream) => {
+            in_use(format!("Stream {stream} under account {ACCOUNT} already exists."))
+        }
+        Error::ShardNotFound(stream, shard) => shard_not_found(&stream, &shard),
+        Error::ShardClosed(shard) => {
+            in_use(format!("Shard {shard} is closed: it was split or merged already."))
+        }
+        Error::Throttled { .. } => Fault::client("ProvisionedThroughputExceededException", error.to_string()),
+        Error::LimitExceeded(message) => Fault::client("LimitExceededException", message),
+        other => invalid(other.to_string()),
+    }
+}
+
+/// A value is not allowed here.
+pub(super) fn invalid(message: impl Into<String>) -> Fault {
+    Fault::client("InvalidArgumentException", message)
+}
+
+/// Something is in the way.
+pub(super) fn in_use(message: impl Into<String>) -> Fault {
+    Fault::client("ResourceInUseException", message)
+}
+
+/// Something does not exist.
+pub(super) fn not_found(message: impl Into<String>) -> Fault {
+    Fault::client("ResourceNotFoundException", message)
+}
+
+/// There is no such stream.
+pub(super) fn stream_not_found(stream: &StreamName) -> Fault {
+    not_found(format!("Stream {stream} under account {ACCOUNT} not found."))
+}
+
+/// The stream has no such shard.
+pub(super) fn shard_not_found(stream: &StreamName, shard: &ShardId) -> Fault {
+    not_found(format!("Shard {shard} in stream {stream} under account {ACCOUNT} does not exist"))
+}

@@ -1,0 +1,65 @@
+//! ListStreams.
+
+use serde::{Deserialize, Serialize};
+
+use super::errors::fault;
+use super::stream::{check_name, parse};
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::time::Time;
+use crate::validation::Validation;
+
+/// Streams on a page unless the caller says otherwise.
+const LIMIT_DEFAULT: i64 = 100;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    limit: Option<i64>,
+    exclusive_start_stream_name: Option<String>,
+    /// The last name of the page before.
+    next_token: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Response {
+    stream_names: Vec<String>,
+    has_more_streams: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_token: Option<String>,
+    stream_summaries: Vec<Summary>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Summary {
+    stream_name: String,
+    #[serde(rename = "StreamARN")]
+    stream_arn: String,
+    stream_status: &'static str,
+    stream_creation_timestamp: Time,
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
+    let after = request.next_token.as_deref().or(request.exclusive_start_stream_name.as_deref());
+    let mut validation = Validation::default();
+    validation.range("limit", request.limit, 1..=10_000);
+    check_name(&mut validation, "exclusiveStartStreamName", after).done()?;
+    let after = after.map(parse).transpose()?;
+    let limit = request.limit.unwrap_or(LIMIT_DEFAULT) as usize;
+    let page = context.ports.streams.streams(after.as_ref(), limit).await.map_err(fault)?;
+    let names: Vec<String> = page.entries.iter().map(|stream| stream.name.to_string()).collect();
+    let summaries = page.entries.iter().map(|stream| Summary {
+        stream_name: stream.name.to_string(),
+        stream_arn: context.arn("kinesis", &format!("stream/{}", stream.name)),
+        stream_status: "ACTIVE",
+        stream_creation_timestamp: Time(stream.created_at),
+    });
+    Ok(Response {
+        next_token: names.last().filter(|_| page.more).cloned(),
+        has_more_streams: page.more,
+        stream_summaries: summaries.collect(),
+        stream_names: names,
+    })
+}

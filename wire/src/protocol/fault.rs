@@ -1,0 +1,106 @@
+//! Faults as each protocol spells them.
+
+use http::{HeaderValue, Response};
+use quick_xml::escape::escape;
+use serde_json::{Map, Value};
+
+use super::Protocol;
+use crate::dispatch::Service;
+use crate::fault::Fault;
+use crate::receive::Body;
+
+/// A fault as an answer.
+pub(crate) fn render(
+    fault: &Fault,
+    service: Service,
+    protocol: Protocol,
+    request_id: &str,
+) -> Response<Body> {
+    match protocol {
+        Protocol::Query => {
+            let code = fault.query_code.unwrap_or(&fault.code);
+            let text = format!(
+                "<?xml version=\"1.0\"?><ErrorResponse><Error><Type>{}</Type><Code>{}</Code><Message>{}</Message>\
+                 </Error><RequestId>{request_id}</RequestId></ErrorResponse>",
+                fault.blames(),
+                escape(code),
+                escape(&*fault.message),
+            );
+            protocol.response(fault.status, text.into_bytes())
+        }
+        Protocol::Xml => {
+            let text = format!(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{}</Code><Message>{}</Message>\
+                 <RequestId>{request_id}</RequestId></Error>",
+                escape(&*fault.code),
+                escape(&*fault.message),
+            );
+            protocol.response(fault.status, text.into_bytes())
+        }
+        Protocol::Json10 | Protocol::Json11 | Protocol::Cbor | Protocol::RpcCbor => {
+            members(fault, service, protocol)
+        }
+    }
+}
+
+fn members(fault: &Fault, service: Service, protocol: Protocol) -> Response<Body> {
+    let mut body = Map::new();
+    let code = format!("{}{}", service.namespace(), fault.code);
+    body.insert("__type".to_owned(), Value::String(code));
+    if !fault.message.is_empty() {
+        body.insert("message".to_owned(), Value::String(fault.message.clone()));
+    }
+    body.extend(fault.members.clone());
+    // Only texts and what operations put beside them: there is nothing that cannot be spelled.
+    let body = protocol.encode(&body).unwrap_or_default();
+    let mut response = protocol.response(fault.status, body);
+    let headers = response.headers_mut();
+    if let Ok(code) = HeaderValue::from_str(&fault.code) {
+        headers.insert("x-amzn-errortype", code);
+    }
+    if let Some(code) = fault.query_code {
+        let value = format!("{code};{}", fault.blames());
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert("x-amzn-query-error", value);
+        }
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    async fn rendered(fault: &Fault, service: Service, protocol: Protocol) -> String {
+        let body = render(fault, service, protocol, "id").into_body();
+        String::from_utf8_lossy(&body.collect().await.unwrap().to_bytes()).into_owned()
+    }
+
+    #[tokio::test]
+    async fn each_protocol_has_its_spelling() {
+        let fault = Fault {
+            query_code: Some("AWS.SimpleQueueService.NonExistentQueue"),
+            ..Fault::client("QueueDoesNotExist", "a < b")
+        };
+        assert_eq!(
+            rendered(&fault, Service::Sqs, Protocol::Json10).await,
+            r#"{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"a < b"}"#
+        );
+        assert_eq!(
+            rendered(&fault, Service::Kinesis, Protocol::Json11).await,
+            r#"{"__type":"QueueDoesNotExist","message":"a < b"}"#
+        );
+        let query = rendered(&fault, Service::Sqs, Protocol::Query).await;
+        assert!(query.contains("<Code>AWS.SimpleQueueService.NonExistentQueue</Code>"), "{query}");
+        assert!(query.contains("<Type>Sender</Type>") && query.contains("a &lt; b"), "{query}");
+        let response = render(&fault, Service::Sqs, Protocol::Json10, "id");
+        let header = &response.headers()["x-amzn-query-error"];
+        assert_eq!(header, "AWS.SimpleQueueService.NonExistentQueue;Sender");
+        let cbor = render(&fault, Service::Kinesis, Protocol::Cbor, "id").into_body();
+        let cbor = cbor.collect().await.unwrap().to_bytes();
+        let value: Map<String, Value> = minicbor_serde::from_slice(&cbor).unwrap();
+        assert_eq!(value["__type"], "QueueDoesNotExist");
+    }
+}

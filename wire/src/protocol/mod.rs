@@ -1,0 +1,147 @@
+//! How the protocols spell values and faults.
+
+mod fault;
+mod query;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::{BodyExt, Empty, Full};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub(crate) use fault::render as render_fault;
+pub(crate) use query::{Form, document};
+
+use crate::fault::Fault;
+use crate::receive::Body;
+
+/// The language of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// AWS JSON 1.0.
+    Json10,
+    /// AWS JSON 1.1.
+    Json11,
+    /// The CBOR of Kinesis.
+    Cbor,
+    /// Smithy's RPC in CBOR.
+    RpcCbor,
+    /// Forms, answered in XML.
+    Query,
+    /// The XML of S3.
+    Xml,
+}
+
+impl Protocol {
+    fn content_type(self) -> &'static str {
+        match self {
+            Protocol::Json10 => "application/x-amz-json-1.0",
+            Protocol::Json11 => "application/x-amz-json-1.1",
+            Protocol::Cbor => "application/x-amz-cbor-1.1",
+            Protocol::RpcCbor => "application/cbor",
+            Protocol::Query => "text/xml",
+            Protocol::Xml => "application/xml",
+        }
+    }
+
+    /// The value of a request. No body at all counts as one without members.
+    pub(crate) fn parse<T: DeserializeOwned>(self, body: &[u8]) -> Result<T, Fault> {
+        match self {
+            Protocol::Cbor | Protocol::RpcCbor => {
+                let body = if body.is_empty() { &[0xa0] } else { body };
+                let mut deserializer = minicbor_serde::Deserializer::new(body);
+                let value = T::deserialize(&mut deserializer)
+                    .map_err(|error| Fault::serialization(error.to_string()))?;
+                if deserializer.decoder().position() < body.len() {
+                    return Err(Fault::serialization("something follows the value"));
+                }
+                Ok(value)
+            }
+            Protocol::Json10 | Protocol::Json11 | Protocol::Query | Protocol::Xml => {
+                let body = if body.is_empty() { b"{}" } else { body };
+                serde_json::from_slice(body).map_err(|error| Fault::serialization(error.to_string()))
+            }
+        }
+    }
+
+    /// A value as bytes.
+    pub(crate) fn encode<T: Serialize + ?Sized>(self, value: &T) -> Result<Vec<u8>, Fault> {
+        let failed = |error: String| Fault::server("InternalFailure", error);
+        match self {
+            Protocol::Cbor | Protocol::RpcCbor => {
+                minicbor_serde::to_vec(value).map_err(|error| failed(error.to_string()))
+            }
+            Protocol::Json10 | Protocol::Json11 | Protocol::Query | Protocol::Xml => {
+                serde_json::to_vec(value).map_err(|error| failed(error.to_string()))
+            }
+        }
+    }
+
+    /// An answer with this body.
+    pub(crate) fn response(self, status: StatusCode, body: Vec<u8>) -> Response<Body> {
+        let mut response = if body.is_empty() {
+            Response::new(Empty::new().map_err(|never| match never {}).boxed_unsync())
+        } else {
+            Response::new(Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync())
+        };
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type()));
+        if self == Protocol::RpcCbor {
+            let name = HeaderName::from_static("smithy-protocol");
+            headers.insert(name, HeaderValue::from_static("rpc-v2-cbor"));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Sample {
+        name: Option<String>,
+        limit: Option<i64>,
+    }
+
+    const BOTH: [Protocol; 2] = [Protocol::Json11, Protocol::Cbor];
+
+    #[test]
+    fn values_survive_either_spelling() {
+        let sample = Sample { name: Some("a".into()), limit: Some(7) };
+        for protocol in BOTH {
+            let bytes = protocol.encode(&sample).unwrap();
+            assert_eq!(protocol.parse::<Sample>(&bytes).unwrap(), sample);
+            assert_eq!(protocol.parse::<Sample>(b"").unwrap(), Sample::default());
+        }
+        assert_eq!(
+            Protocol::Json11.parse::<Sample>(br#"{"Name":null,"Other":{"x":[1]}}"#).unwrap(),
+            Sample::default()
+        );
+    }
+
+    #[test]
+    fn maps_of_unknown_length_are_read() {
+        let bytes = [0xbf, 0x64, b'N', b'a', b'm', b'e', 0x61, b'a', 0xff];
+        let sample = Sample { name: Some("a".into()), limit: None };
+        assert_eq!(Protocol::Cbor.parse::<Sample>(&bytes).unwrap(), sample);
+    }
+
+    #[test]
+    fn what_is_malformed_is_a_serialization_exception() {
+        let json: [&[u8]; 6] = [b"{", b"[]x", b"{\"Limit\":\"7\"}", b"{\"Name\":7}", b"\xff", b"{} {}"];
+        let cbor: [&[u8]; 5] =
+            [&[0xff], &[0xa1], &[0xa0, 0xa0], &[0xa1, 0x64, b'N', b'a', b'm', b'e', 1], &[0x5f]];
+        for (protocol, bodies) in [(Protocol::Json11, &json[..]), (Protocol::Cbor, &cbor[..])] {
+            for body in bodies {
+                let fault = protocol.parse::<Sample>(body).unwrap_err();
+                assert_eq!(fault.code, "SerializationException", "{body:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Checks of a request, in the words in which the services tell of them: all that is wrong is told at once.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use crate::fault::Fault;
+
+/// Most characters of a refused value that the answer repeats.
+const SHOWN_CHARS_MAX: usize = 1_024;
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Validation {
+    findings: Vec<String>,
+}
+
+/// What a text must look like.
+#[derive(Clone, Copy)]
+pub(crate) struct Pattern {
+    /// As the service spells it.
+    pub(crate) text: &'static str,
+    /// The same as a function.
+    pub(crate) matches: fn(&str) -> bool,
+}
+
+impl Validation {
+    /// A value that must be there.
+    pub(crate) fn required<T>(&mut self, field: &str, value: &Option<T>) -> &mut Self {
+        if value.is_none() {
+            self.findings.push(format!(
+                "Value null at '{field}' failed to satisfy constraint: Member must not be null"
+            ));
+        }
+        self
+    }
+
+    /// The length of a text, in characters.
+    pub(crate) fn length(
+        &mut self,
+        field: &str,
+        value: Option<&str>,
+        allowed: RangeInclusive<usize>,
+    ) -> &mut Self {
+        if let Some(value) = value {
+            self.size(field, value, value.chars().count(), allowed);
+        }
+        self
+    }
+
+    /// How many entries a list or map has, or bytes a value; `shown` stands for it in the message.
+    pub(crate) fn size(
+        &mut self,
+        field: &str,
+        shown: impl Display,
+        size: usize,
+        allowed: RangeInclusive<usize>,
+    ) -> &mut Self {
+        if size < *allowed.start() {
+            let least = allowed.start();
+            self.refuse(field, shown, format_args!("have length greater than or equal to {least}"));
+        } else if size > *allowed.end() {
+            let most = allowed.end();
+            self.refuse(field, shown, format_args!("have length less than or equal to {most}"));
+        }
+        self
+    }
+
+    /// What a text must look like.
+    pub(crate) fn pattern(&mut self, field: &str, value: Option<&str>, pattern: Pattern) -> &mut Self {
+        if let Some(value) = value.filter(|value| !(pattern.matches)(value)) {
+            self.refuse(field, value, format_args!("satisfy regular expression pattern: {}", pattern.text));
+        }
+        self
+    }
+
+    /// A number within bounds.
+    pub(crate) fn range(
+        &mut self,
+        field: &str,
+        value: Option<i64>,
+        allowed: RangeInclusive<i64>,
+    ) -> &mut Self {
+        match value {
+            Some(value) if value < *allowed.start() => {
+                let least = allowed.start();
+                self.refuse(field, value, format_args!("have value greater than or equal to {least}"));
+            }
+            Some(value) if value > *allowed.end() => {
+                let most = allowed.end();
+                self.refuse(field, value, format_args!("have value less than or equal to {most}"));
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// One of a few words.
+    pub(crate) fn one_of(&mut self, field: &str, value: Option<&str>, allowed: &[&str]) -> &mut Self {
+        if let Some(value) = value.filter(|value| !allowed.contains(value)) {
+            let set = allowed.join(", ");
+            self.refuse(field, value, format_args!("satisfy enum value set: [{set}]"));
+        }
+        self
+    }
+
+    fn refuse(&mut self, field: &str, value: impl Display, must: impl Display) {
+        let value: String = value.to_string().chars().take(SHOWN_CHARS_MAX).collect();
+        self.findings
+            .push(format!("Value '{value}' at '{field}' failed to satisfy constraint: Member must {must}"));
+    }
+
+    /// Everything that was found, as one fault.
+    pub(crate) fn done(&mut self) -> Result<(), Fault> {
+        let findings = std::mem::take(&mut self.findings);
+        let count = findings.len();
+        if count == 0 {
+            return Ok(());
+        }
+        let errors = if count == 1 { "error" } else { "errors" };
+        Err(Fault::validation(format!("{count} validation {errors} detected: {}", findings.join("; "))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LETTERS: Pattern =
+        Pattern { text: "[a-z]+", matches: |text| text.bytes().all(|b| b.is_ascii_lowercase()) };
+
+    #[test]
+    fn everything_wrong_is_told_at_once() {
+        let mut validation = Validation::default();
+        validation
+            .required::<u8>("shardId", &None)
+            .length("streamName", Some(""), 1..=128)
+            .pattern("streamName", Some("A!"), LETTERS)
+            .range("limit", Some(0), 1..=10)
+            .one_of("type", Some("X"), &["A", "B"]);
+        let fault = validation.done().unwrap_err();
+        assert_eq!(fault.code, "ValidationException");
+        assert_eq!(
+            fault.message,
+            "5 validation errors detected: \
+             Value null at 'shardId' failed to satisfy constraint: Member must not be null; \
+             Value '' at 'streamName' failed to satisfy constraint: Member must have length greater than or equal to 1; \
+             Value 'A!' at 'streamName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-z]+; \
+             Value '0' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1; \
+             Value 'X' at 'type' failed to satisfy constraint: Member must satisfy enum value set: [A, B]"
+        );
+    }
+
+    #[test]
+    fn what_is_allowed_or_absent_passes() {
+        let mut validation = Validation::default();
+        validation
+            .required("a", &Some(1))
+            .length("b", Some("äöü"), 3..=3)
+            .length("b", None, 1..=2)
+            .pattern("c", Some("abc"), LETTERS)
+            .range("d", Some(10), 1..=10)
+            .range("d", None, 1..=10)
+            .one_of("e", None, &[]);
+        assert_eq!(validation.done(), Ok(()));
+    }
+}
