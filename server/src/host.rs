@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_engine::SystemClock;
 use anabranch_model::Clock;
@@ -57,7 +58,13 @@ impl Host {
         let address = listener.local_addr()?;
         let (stopper, stop) = Stopper::new();
         let wire = stores.ports().map(|ports| {
-            Wire::new(Options { ports, clock: clock.clone(), memory: Arc::new(budget.clone()) })
+            Wire::new(Options {
+                ports,
+                clock: clock.clone(),
+                memory: Arc::new(budget.clone()),
+                stop: stop.watched(),
+                transition: Duration::ZERO,
+            })
         });
         let api = Api { stores, wire, backups, status, budget, stop: stop.clone() };
         let port = Port {

@@ -1,9 +1,15 @@
 //! What an operation needs to do its work.
 
+use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_model::{Admin, BlobStore, Clock, QueueStore, Result, StreamStore, TableStore};
 use async_trait::async_trait;
+use tokio::sync::watch;
+
+use crate::kinesis;
+use crate::token::Tokens;
 
 /// The account that everything belongs to.
 pub(crate) const ACCOUNT: &str = "000000000000";
@@ -35,16 +41,41 @@ pub trait Memory: Send + Sync {
 /// Bytes that are taken until this is dropped.
 pub type Reservation = Box<dyn Send + Sync>;
 
-/// One call, as the operations see it.
-pub(crate) struct Context {
+/// What all calls share.
+pub(crate) struct Shared {
     /// The stores.
     pub(crate) ports: Ports,
     /// The time.
     pub(crate) clock: Arc<dyn Clock>,
+    /// Memory for the bodies of calls.
+    pub(crate) memory: Arc<dyn Memory>,
+    /// Becomes true, or closes, when the server stops: answers that wait for news end then.
+    pub(crate) stop: watch::Receiver<bool>,
+    /// How long something that was made or changed says that it is not ready yet.
+    pub(crate) transition: Duration,
+    /// Iterators and the like.
+    pub(crate) tokens: Tokens,
+    /// What Kinesis remembers between calls.
+    pub(crate) kinesis: kinesis::State,
+}
+
+/// One call, as the operations see it.
+#[derive(Clone)]
+pub(crate) struct Context {
+    /// What all calls share.
+    pub(crate) shared: Arc<Shared>,
     /// The region that the caller signs for.
     pub(crate) region: String,
     /// The identifier of this call.
     pub(crate) request_id: String,
+}
+
+impl Deref for Context {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 impl Context {

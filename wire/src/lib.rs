@@ -37,6 +37,7 @@ mod validation;
 mod context;
 mod limits;
 mod request_id;
+mod token;
 
 mod kinesis;
 mod sts;

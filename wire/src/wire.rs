@@ -5,6 +5,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_model::Clock;
 use bytes::Bytes;
@@ -12,9 +13,10 @@ use futures_util::future::BoxFuture;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt;
+use tokio::sync::watch;
 
 use crate::auth::Scope;
-use crate::context::{Context, Memory, Ports, REGION_DEFAULT};
+use crate::context::{Context, Memory, Ports, REGION_DEFAULT, Shared};
 use crate::dispatch::{self, Route, Service};
 use crate::fault::Fault;
 use crate::protocol::{Form, Protocol, render_fault};
@@ -30,11 +32,15 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Memory for the bodies of calls.
     pub memory: Arc<dyn Memory>,
+    /// Becomes true, or closes, when the server stops.
+    pub stop: watch::Receiver<bool>,
+    /// How long something that was made or changed says that it is not ready yet, as the services do.
+    pub transition: Duration,
 }
 
 /// The AWS protocols.
 pub struct Wire {
-    options: Options,
+    shared: Arc<Shared>,
     request_ids: RequestIds,
 }
 
@@ -56,7 +62,10 @@ impl Wire {
     /// Serves these stores.
     pub fn new(options: Options) -> Self {
         let run = options.clock.now().as_millis();
-        Wire { options, request_ids: RequestIds::new(run) }
+        let Options { ports, clock, memory, stop, transition } = options;
+        let (tokens, kinesis) = Default::default();
+        let shared = Shared { ports, clock, memory, stop, transition, tokens, kinesis };
+        Wire { shared: Arc::new(shared), request_ids: RequestIds::new(run) }
     }
 
     /// Answers a request.
@@ -87,7 +96,7 @@ impl Wire {
             Ok(Route::Rest) => return self.rest(request_id, &parts),
             Err((service, protocol, fault)) => return render_fault(&fault, service, protocol, request_id),
         };
-        let memory = &*self.options.memory;
+        let memory = &*self.shared.memory;
         let (body, _reservation) = match receive(&parts.headers, body, memory).await {
             Ok(received) => received,
             Err(fault) => return render_fault(&fault, service, protocol, request_id),
@@ -119,8 +128,7 @@ impl Wire {
 
     fn context(&self, request_id: &str, scope: Option<Scope>) -> Context {
         Context {
-            ports: self.options.ports.clone(),
-            clock: self.options.clock.clone(),
+            shared: self.shared.clone(),
             region: scope.map_or_else(|| REGION_DEFAULT.to_owned(), |scope| scope.region),
             request_id: request_id.to_owned(),
         }

@@ -27,4 +27,9 @@ impl Stop {
         // The error says that the stopper is gone, which is a signal as well.
         let _ = self.0.wait_for(|stop| *stop).await;
     }
+
+    /// The signal for those who do not know this type.
+    pub(crate) fn watched(&self) -> watch::Receiver<bool> {
+        self.0.clone()
+    }
 }

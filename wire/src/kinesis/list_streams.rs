@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::describe_stream::Mode;
 use super::errors::fault;
-use super::stream::{check_name, parse};
+use super::settings;
+use super::state::status;
+use super::stream::{arn, check_name, parse};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::time::Time;
@@ -38,6 +41,7 @@ struct Summary {
     #[serde(rename = "StreamARN")]
     stream_arn: String,
     stream_status: &'static str,
+    stream_mode_details: Mode,
     stream_creation_timestamp: Time,
 }
 
@@ -50,16 +54,22 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let limit = request.limit.unwrap_or(LIMIT_DEFAULT) as usize;
     let page = context.ports.streams.streams(after.as_ref(), limit).await.map_err(fault)?;
     let names: Vec<String> = page.entries.iter().map(|stream| stream.name.to_string()).collect();
-    let summaries = page.entries.iter().map(|stream| Summary {
-        stream_name: stream.name.to_string(),
-        stream_arn: context.arn("kinesis", &format!("stream/{}", stream.name)),
-        stream_status: "ACTIVE",
-        stream_creation_timestamp: Time(stream.created_at),
-    });
+    let mut summaries = Vec::with_capacity(names.len());
+    for stream in &page.entries {
+        // A stream that was deleted since has no settings any more.
+        let settings = settings::load(context, &stream.name).await.unwrap_or_default();
+        summaries.push(Summary {
+            stream_name: stream.name.to_string(),
+            stream_arn: arn(context, &stream.name),
+            stream_status: status(context, stream).text(),
+            stream_mode_details: Mode::of(&settings),
+            stream_creation_timestamp: Time(stream.created_at),
+        });
+    }
     Ok(Response {
         next_token: names.last().filter(|_| page.more).cloned(),
         has_more_streams: page.more,
-        stream_summaries: summaries.collect(),
+        stream_summaries: summaries,
         stream_names: names,
     })
 }

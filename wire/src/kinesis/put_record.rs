@@ -1,10 +1,12 @@
 //! PutRecord.
 
-use anabranch_model::limits::PARTITION_KEY_CHARS_MAX;
-use anabranch_model::{HashKey, NewRecord};
 use serde::{Deserialize, Serialize};
 
-use super::errors::{fault, invalid};
+use super::errors::fault;
+use super::position::SEQUENCE;
+use super::records::Incoming;
+use super::settings;
+use super::state::check_usable;
 use super::stream::resolve;
 use crate::binary::Binary;
 use crate::context::Context;
@@ -20,6 +22,8 @@ pub(super) struct Request {
     data: Option<Binary>,
     partition_key: Option<String>,
     explicit_hash_key: Option<String>,
+    /// Records of one caller come in order whatever it says: an acknowledged record has a smaller number.
+    sequence_number_for_ordering: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -27,25 +31,32 @@ pub(super) struct Request {
 pub(super) struct Response {
     shard_id: String,
     sequence_number: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encryption_type: Option<&'static str>,
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     let mut validation = Validation::default();
-    validation.required("data", &request.data).required("partitionKey", &request.partition_key).length(
-        "partitionKey",
-        request.partition_key.as_deref(),
-        1..=PARTITION_KEY_CHARS_MAX,
-    );
+    let ordering = request.sequence_number_for_ordering.as_deref();
+    validation.pattern("sequenceNumberForOrdering", ordering, SEQUENCE);
     let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
     let stream = resolve(&mut validation, name, arn)?;
-    let explicit = request.explicit_hash_key.as_deref().map(str::parse::<HashKey>).transpose();
-    let record = NewRecord {
-        partition_key: request.partition_key.unwrap_or_default().into(),
-        explicit_hash_key: explicit.map_err(|error| invalid(error.to_string()))?,
-        data: request.data.unwrap_or_default().0,
+    let settings = settings::load(context, &stream).await?;
+    let incoming = Incoming {
+        data: request.data,
+        partition_key: request.partition_key,
+        explicit_hash_key: request.explicit_hash_key,
     };
+    incoming.check(&mut validation, "", settings.record_bytes_max());
+    validation.done()?;
+    check_usable(context, &stream).await?;
+    let record = incoming.into_record()?;
     let mut results = context.ports.streams.append(&stream, vec![record]).await.map_err(fault)?;
     let result = results.pop().ok_or_else(|| Fault::server("InternalFailure", "the record has no result"))?;
     let appended = result.map_err(fault)?;
-    Ok(Response { shard_id: appended.shard.to_string(), sequence_number: appended.sequence.to_string() })
+    Ok(Response {
+        shard_id: appended.shard.to_string(),
+        sequence_number: appended.sequence.to_string(),
+        encryption_type: settings.key_id.is_some().then_some("KMS"),
+    })
 }

@@ -4,6 +4,7 @@ use anabranch_model::StreamName;
 use anabranch_model::limits::STREAM_NAME_CHARS_MAX;
 
 use super::errors::invalid;
+use crate::context::Context;
 use crate::fault::Fault;
 use crate::validation::{Pattern, Validation};
 
@@ -51,6 +52,11 @@ pub(super) fn of_arn(arn: &str) -> Result<StreamName, Fault> {
         (Some("arn"), Some("kinesis"), Some(resource)) => parse(resource.split('/').next().unwrap_or("")),
         _ => Err(invalid(format!("{arn:?} is not the ARN of a stream."))),
     }
+}
+
+/// The ARN of a stream.
+pub(super) fn arn(context: &Context, stream: &StreamName) -> String {
+    context.arn("kinesis", &format!("stream/{stream}"))
 }
 
 /// A name that was checked becomes a name of the model.

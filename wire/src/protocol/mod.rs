@@ -34,7 +34,7 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    fn content_type(self) -> &'static str {
+    pub(crate) fn content_type(self) -> &'static str {
         match self {
             Protocol::Json10 => "application/x-amz-json-1.0",
             Protocol::Json11 => "application/x-amz-json-1.1",

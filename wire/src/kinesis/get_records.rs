@@ -1,0 +1,83 @@
+//! GetRecords.
+
+use anabranch_model::limits::READ_RECORDS_MAX;
+use anabranch_model::{Batch, Error, Next, Position, ReadLimit, StreamName};
+use serde::{Deserialize, Serialize};
+
+use super::errors::{fault, invalid};
+use super::iterator::Place;
+use super::records::RecordShape;
+use super::settings;
+use super::shards::{self, ChildShard};
+use super::stream::of_arn;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::validation::Validation;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    shard_iterator: Option<String>,
+    limit: Option<i64>,
+    #[serde(rename = "StreamARN")]
+    stream_arn: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Response {
+    records: Vec<RecordShape>,
+    /// Absent when the shard is read to its end; then the shards that continue it are there, and only then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_shard_iterator: Option<String>,
+    millis_behind_latest: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    child_shards: Option<Vec<ChildShard>>,
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
+    let mut validation = Validation::default();
+    validation
+        .required("shardIterator", &request.shard_iterator)
+        .length("shardIterator", request.shard_iterator.as_deref(), 1..=512)
+        .range("limit", request.limit, 1..=READ_RECORDS_MAX as i64)
+        .done()?;
+    let place = Place::open(context, &request.shard_iterator.unwrap_or_default()).await?;
+    check_arn(&place.stream, request.stream_arn.as_deref())?;
+    let records = request.limit.map_or(READ_RECORDS_MAX, |limit| limit as usize);
+    let batch = read(context, &place, ReadLimit { records, ..ReadLimit::default() }).await?;
+    let encrypted = settings::load(context, &place.stream).await?.key_id.is_some();
+    let encryption = encrypted.then_some("KMS");
+    let (next_shard_iterator, child_shards) = match batch.next {
+        Next::At(position) => (Some(Place { position, ..place }.seal(context).await?), None),
+        Next::Ended(ids) => (None, Some(shards::children(context, &place.stream, &place.shard, &ids).await?)),
+    };
+    Ok(Response {
+        records: batch.records.into_iter().map(|record| RecordShape::of(record, encryption)).collect(),
+        next_shard_iterator,
+        millis_behind_latest: u64::try_from(batch.behind.as_millis()).unwrap_or(u64::MAX),
+        child_shards,
+    })
+}
+
+/// Reads from a place. Behind damaged records it goes on, because no other answer would ever let a reader pass them.
+async fn read(context: &Context, place: &Place, limit: ReadLimit) -> Result<Batch, Fault> {
+    let Place { stream, shard, position } = place;
+    match context.ports.streams.read(stream, shard, *position, limit).await {
+        Err(Error::Damaged { from, resume_at, .. }) => {
+            tracing::error!(%stream, %shard, %from, %resume_at, "damaged records are passed over");
+            let from = Position::At(resume_at);
+            context.ports.streams.read(stream, shard, from, limit).await.map_err(fault)
+        }
+        read => read.map_err(fault),
+    }
+}
+
+fn check_arn(stream: &StreamName, arn: Option<&str>) -> Result<(), Fault> {
+    match arn.map(of_arn).transpose()? {
+        Some(other) if other != *stream => {
+            Err(invalid(format!("The ShardIterator is of stream {stream}, the StreamARN of {other}.")))
+        }
+        _ => Ok(()),
+    }
+}

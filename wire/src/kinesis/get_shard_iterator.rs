@@ -1,0 +1,87 @@
+//! GetShardIterator.
+
+use anabranch_model::{Next, Position, ReadLimit, Shard, ShardId, StreamName};
+use serde::{Deserialize, Serialize};
+
+use super::errors::{fault, invalid, shard_not_found};
+use super::iterator::Place;
+use super::state::check_usable;
+use super::stream::{check_name, resolve};
+use super::{position, shards};
+use crate::context::{ACCOUNT, Context};
+use crate::fault::Fault;
+use crate::time::Time;
+use crate::validation::Validation;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    stream_name: Option<String>,
+    #[serde(rename = "StreamARN")]
+    stream_arn: Option<String>,
+    shard_id: Option<String>,
+    shard_iterator_type: Option<String>,
+    starting_sequence_number: Option<String>,
+    timestamp: Option<Time>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Response {
+    shard_iterator: String,
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
+    let mut validation = Validation::default();
+    validation.required("shardId", &request.shard_id);
+    check_name(&mut validation, "shardId", request.shard_id.as_deref());
+    let sequence = request.starting_sequence_number.as_deref();
+    let fields = ["shardIteratorType", "startingSequenceNumber"];
+    position::check(&mut validation, fields, &request.shard_iterator_type, sequence);
+    let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
+    let stream = resolve(&mut validation, name, arn)?;
+    let kind = request.shard_iterator_type.unwrap_or_default();
+    let position = position::parse(&kind, sequence, request.timestamp)?;
+    check_usable(context, &stream).await?;
+    let shard = shards::parse(&request.shard_id.unwrap_or_default())?;
+    let found = find(context, &stream, &shard).await?;
+    let position = settled(context, &stream, &found, position).await?;
+    let place = Place { stream, shard, position };
+    Ok(Response { shard_iterator: place.seal(context).await? })
+}
+
+/// The shard that is asked for.
+pub(super) async fn find(context: &Context, stream: &StreamName, id: &ShardId) -> Result<Shard, Fault> {
+    let listed = shards::all(context, stream, None).await?;
+    listed.into_iter().find(|shard| shard.id == *id).ok_or_else(|| shard_not_found(stream, id))
+}
+
+/// A position that means the same whenever it is read: the newest record is that of now.
+async fn settled(
+    context: &Context,
+    stream: &StreamName,
+    shard: &Shard,
+    position: Position,
+) -> Result<Position, Fault> {
+    match position {
+        Position::Latest => {
+            let limit = ReadLimit { records: 1, bytes: 1 };
+            let batch =
+                context.ports.streams.read(stream, &shard.id, position, limit).await.map_err(fault)?;
+            Ok(match (batch.next, shard.ends_before) {
+                (Next::At(position), _) => position,
+                (Next::Ended(_), Some(end)) => Position::At(end),
+                (Next::Ended(_), None) => Position::Latest,
+            })
+        }
+        Position::At(sequence) | Position::After(sequence) => match shard.ends_before {
+            Some(end) if sequence >= end => Err(invalid(format!(
+                "StartingSequenceNumber {sequence} used in GetShardIterator on shard {} in stream {stream} under account \
+                 {ACCOUNT} is invalid because it lies behind the end of the shard.",
+                shard.id
+            ))),
+            _ => Ok(position),
+        },
+        Position::TrimHorizon | Position::AtTimestamp(_) => Ok(position),
+    }
+}

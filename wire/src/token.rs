@@ -1,0 +1,88 @@
+//! Opaque tokens that clients hand back: iterators, and where a listing goes on. What they say is sealed, so that nobody
+//! can make one or change one; the key is durable, so they outlive a restart.
+
+use anabranch_model::{Admin, Clock, Document, Error, Owner, Result, Timestamp};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use tokio::sync::OnceCell;
+
+/// Where the key is kept.
+const KIND: &str = "wire";
+const NAME: &str = "token-key";
+const KEY_BYTES: usize = 32;
+/// Bytes of a seal: enough that nobody guesses one.
+const SEAL_BYTES: usize = 16;
+const TIME_BYTES: usize = 8;
+
+/// Makes and opens tokens.
+#[derive(Default)]
+pub(crate) struct Tokens {
+    key: OnceCell<[u8; KEY_BYTES]>,
+}
+
+/// A token whose seal is right.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Opened {
+    /// When it was made.
+    pub(crate) made_at: Timestamp,
+    /// What it says.
+    pub(crate) content: Bytes,
+}
+
+impl Tokens {
+    /// A token for `purpose`, which no other purpose accepts.
+    pub(crate) async fn seal(
+        &self,
+        admin: &dyn Admin,
+        clock: &dyn Clock,
+        purpose: &str,
+        content: &[u8],
+    ) -> Result<String> {
+        let mut bytes = clock.now().as_millis().to_be_bytes().to_vec();
+        bytes.extend_from_slice(content);
+        let seal = self.mac(admin, purpose, &bytes).await?.finalize().into_bytes();
+        bytes.extend_from_slice(&seal[..SEAL_BYTES]);
+        Ok(BASE64_STANDARD.encode(bytes))
+    }
+
+    /// What a token says; none if it was not made here, or for another purpose.
+    pub(crate) async fn open(&self, admin: &dyn Admin, purpose: &str, token: &str) -> Result<Option<Opened>> {
+        let Ok(bytes) = BASE64_STANDARD.decode(token) else { return Ok(None) };
+        let Some(sealed) = bytes.len().checked_sub(SEAL_BYTES).filter(|length| *length >= TIME_BYTES) else {
+            return Ok(None);
+        };
+        let mac = self.mac(admin, purpose, &bytes[..sealed]).await?;
+        if mac.verify_truncated_left(&bytes[sealed..]).is_err() {
+            return Ok(None);
+        }
+        let mut millis = [0; TIME_BYTES];
+        millis.copy_from_slice(&bytes[..TIME_BYTES]);
+        let made_at = Timestamp::from_millis(u64::from_be_bytes(millis));
+        Ok(Some(Opened { made_at, content: Bytes::from(bytes).slice(TIME_BYTES..sealed) }))
+    }
+
+    async fn mac(&self, admin: &dyn Admin, purpose: &str, bytes: &[u8]) -> Result<Hmac<Sha256>> {
+        let key = self.key.get_or_try_init(|| load_key(admin)).await?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(key)
+            .map_err(|_| Error::Corrupt("the key of tokens has a wrong length".into()))?;
+        mac.update(purpose.as_bytes());
+        mac.update(&[0]);
+        mac.update(bytes);
+        Ok(mac)
+    }
+}
+
+/// The key, which is made when it is needed for the first time.
+async fn load_key(admin: &dyn Admin) -> Result<[u8; KEY_BYTES]> {
+    let mut key = [0; KEY_BYTES];
+    getrandom::fill(&mut key)
+        .map_err(|error| Error::Unavailable(format!("the system has no random numbers: {error}")))?;
+    let document = Document::new(NAME, key.to_vec());
+    admin.put_document_if_absent(&Owner::Store, KIND, document).await?;
+    let stored = admin.document(&Owner::Store, KIND, NAME).await?;
+    let stored = stored.and_then(|bytes| <[u8; KEY_BYTES]>::try_from(&bytes[..]).ok());
+    stored.ok_or_else(|| Error::Corrupt("the key of tokens is damaged".into()))
+}
