@@ -39,6 +39,10 @@ mod limits;
 mod request_id;
 mod token;
 
+mod operations;
+
+mod dynamodb;
+mod dynamodb_streams;
 mod kinesis;
 mod sts;
 

@@ -22,7 +22,7 @@ use crate::fault::Fault;
 use crate::protocol::{Form, Protocol, render_fault};
 use crate::receive::{Body, BodyError, BoxError, receive};
 use crate::request_id::RequestIds;
-use crate::{kinesis, sts};
+use crate::{dynamodb, dynamodb_streams, kinesis, sts};
 
 /// How the protocols are served.
 pub struct Options {
@@ -147,6 +147,8 @@ fn form_call(parts: &Parts, scope: Option<&Scope>, body: Bytes) -> Result<Call, 
 /// The services. One that is not served here knows no operation.
 async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
     match (call.service, call.protocol) {
+        (Service::DynamoDb, Protocol::Json10) => dynamodb::call(context, call).await,
+        (Service::DynamoDbStreams, Protocol::Json10) => dynamodb_streams::call(context, call).await,
         (Service::Kinesis, _) => kinesis::call(context, call).await,
         (Service::Sts, Protocol::Query) => sts::call(context, call),
         _ => Err(Fault::unknown_operation(&call.operation)),
@@ -155,7 +157,13 @@ async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault>
 
 /// There are few labels, whatever clients ask for.
 fn count(call: &Call, status: StatusCode) {
-    let known = kinesis::OPERATIONS.iter().find(|name| **name == call.operation);
+    let operations = match call.service {
+        Service::DynamoDb => dynamodb::OPERATIONS,
+        Service::DynamoDbStreams => dynamodb_streams::OPERATIONS,
+        Service::Kinesis => kinesis::OPERATIONS,
+        _ => &[],
+    };
+    let known = operations.iter().find(|name| **name == call.operation);
     let operation = known.copied().unwrap_or("other");
     let labels = [
         ("service", call.service.name().to_owned()),

@@ -19,8 +19,7 @@ use crate::fault::Fault;
 pub(super) const TYPE_NAMES: [&str; 10] = ["S", "BOOL", "N", "NS", "BS", "SS", "B", "L", "M", "NULL"];
 
 const EMPTY: &str = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes";
-const SEVERAL: &str =
-    "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes";
+const SEVERAL: &str = "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes";
 /// What complaints about parameters begin with.
 pub(super) const INVALID: &str = "One or more parameter values were invalid:";
 
@@ -34,7 +33,7 @@ pub(super) struct Attributes(pub(super) Result<Item, String>);
 
 /// An item that is answered.
 #[derive(Debug)]
-pub(super) struct ItemBody(pub(super) Item);
+pub(crate) struct ItemBody(pub(crate) Item);
 
 impl Attribute {
     /// The value.
@@ -121,7 +120,9 @@ impl<'de> Visitor<'de> for AttributeVisitor {
             // Clients that know all types may send those that are not meant as null.
             let value = match name {
                 TypeName::S => map.next_value::<Option<String>>()?.map(|text| Ok(Value::Text(text))),
-                TypeName::N => map.next_value::<Option<String>>()?.map(|text| number(&text).map(Value::Number)),
+                TypeName::N => {
+                    map.next_value::<Option<String>>()?.map(|text| number(&text).map(Value::Number))
+                }
                 TypeName::B => map.next_value::<Option<Binary>>()?.map(|bytes| Ok(Value::Binary(bytes.0))),
                 TypeName::Bool => map.next_value::<Option<bool>>()?.map(|value| Ok(Value::Bool(value))),
                 TypeName::Null => map.next_value::<Option<bool>>()?.map(null),
@@ -228,7 +229,8 @@ fn binary_set(all: Vec<Binary>) -> Result<Value, String> {
         return Err(format!("{INVALID} Binary sets should not be empty"));
     }
     let bytes: Vec<Bytes> = all.into_iter().map(|binary| binary.0).collect();
-    Value::binary_set(bytes).map_err(|_| format!("{INVALID} Input collection of type BS contains duplicates."))
+    Value::binary_set(bytes)
+        .map_err(|_| format!("{INVALID} Input collection of type BS contains duplicates."))
 }
 
 impl Serialize for ItemBody {
@@ -267,14 +269,19 @@ impl Serialize for ValueBody<'_> {
             Value::Binary(bytes) => map.serialize_entry(name, &Binary(bytes.clone()))?,
             Value::Bool(value) => map.serialize_entry(name, value)?,
             Value::Null => map.serialize_entry(name, &true)?,
-            Value::List(list) => map.serialize_entry(name, &list.iter().map(ValueBody).collect::<Vec<_>>())?,
+            Value::List(list) => {
+                map.serialize_entry(name, &list.iter().map(ValueBody).collect::<Vec<_>>())?
+            }
             Value::Map(inner) => map.serialize_entry(name, &MapBody(inner))?,
             Value::TextSet(set) => map.serialize_entry(name, set)?,
             Value::NumberSet(set) => {
                 map.serialize_entry(name, &set.iter().map(Number::to_string).collect::<Vec<_>>())?;
             }
             Value::BinarySet(set) => {
-                map.serialize_entry(name, &set.iter().map(|bytes| Binary(bytes.clone())).collect::<Vec<_>>())?;
+                map.serialize_entry(
+                    name,
+                    &set.iter().map(|bytes| Binary(bytes.clone())).collect::<Vec<_>>(),
+                )?;
             }
         }
         map.end()
@@ -308,7 +315,9 @@ mod tests {
 
     #[test]
     fn numbers_are_brought_to_one_spelling() {
-        for (text, spelled) in [("007.50", "7.5"), ("1e3", "1000"), ("-0", "0"), (".5", "0.5"), ("1E-3", "0.001")] {
+        for (text, spelled) in
+            [("007.50", "7.5"), ("1e3", "1000"), ("-0", "0"), (".5", "0.5"), ("1E-3", "0.001")]
+        {
             let item = read(&format!(r#"{{"a":{{"N":"{text}"}}}}"#)).unwrap();
             assert_eq!(
                 serde_json::to_string(&ItemBody(item)).unwrap(),
@@ -343,7 +352,9 @@ mod tests {
         assert!(wrong(r#"{"SS":[]}"#).ends_with("An string set  may not be empty"));
         assert!(wrong(r#"{"NS":[]}"#).ends_with("An number set  may not be empty"));
         assert!(wrong(r#"{"BS":[]}"#).ends_with("Binary sets should not be empty"));
-        assert!(wrong(r#"{"SS":["a","b","a"]}"#).ends_with("Input collection [a, b, a] contains duplicates."));
+        assert!(
+            wrong(r#"{"SS":["a","b","a"]}"#).ends_with("Input collection [a, b, a] contains duplicates.")
+        );
         assert_eq!(wrong(r#"{"NS":["1","1.0"]}"#), "Input collection contains duplicates");
         assert!(wrong(r#"{"BS":["YQ==","YQ=="]}"#).ends_with("of type BS contains duplicates."));
     }
@@ -351,9 +362,22 @@ mod tests {
     #[test]
     fn values_of_the_wrong_shape_are_no_requests() {
         for value in [
-            "1", "\"x\"", "[]", "null", r#"{"S":1}"#, r#"{"N":1}"#, r#"{"B":"***"}"#, r#"{"B":"YQ"}"#,
-            r#"{"BOOL":"true"}"#, r#"{"NULL":1}"#, r#"{"SS":"a"}"#, r#"{"SS":[1]}"#, r#"{"L":{}}"#, r#"{"M":[]}"#,
-            r#"{"BS":[[1]]}"#, r#"{"S":["a"]}"#,
+            "1",
+            "\"x\"",
+            "[]",
+            "null",
+            r#"{"S":1}"#,
+            r#"{"N":1}"#,
+            r#"{"B":"***"}"#,
+            r#"{"B":"YQ"}"#,
+            r#"{"BOOL":"true"}"#,
+            r#"{"NULL":1}"#,
+            r#"{"SS":"a"}"#,
+            r#"{"SS":[1]}"#,
+            r#"{"L":{}}"#,
+            r#"{"M":[]}"#,
+            r#"{"BS":[[1]]}"#,
+            r#"{"S":["a"]}"#,
         ] {
             assert!(wrong(value).starts_with("shape: "), "{value}");
         }

@@ -80,7 +80,10 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         response.unprocessed_keys.insert(given.clone(), unprocessed(&keys));
         let field = format!("requestItems.{given}.member.keys");
         let count = keys.keys.as_ref().map_or(0, Vec::len);
-        Validation::default().required(&field, &keys.keys).size(&field, "[]", count, 1..=usize::MAX).done()?;
+        Validation::default()
+            .required(&field, &keys.keys)
+            .size(&field, "[]", count, 1..=usize::MAX)
+            .done()?;
         let projection = projection(
             keys.projection_expression.as_deref(),
             keys.expression_attribute_names,
@@ -101,11 +104,11 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let got = match context.ports.tables.batch_get(gets).await {
         Ok(got) => got,
         Err(error) => {
-            let keys = || wanted.iter().map(|wanted| (&wanted.table, &wanted.key));
-            if twice(keys()) {
+            let keys: Vec<_> = wanted.iter().map(|wanted| (&wanted.table, &wanted.key)).collect();
+            if twice(keys.iter().copied()) {
                 return Err(Fault::validation(DUPLICATES));
             }
-            return Err(keys_fault(context, keys(), error).await);
+            return Err(keys_fault(context, &keys, error).await);
         }
     };
     let mut units = BTreeMap::new();

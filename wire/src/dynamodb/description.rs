@@ -5,7 +5,8 @@ use anabranch_model::{HashKey, TableName};
 use serde::Serialize;
 
 use super::schema::{
-    Definition, Element, ProjectionBody, StreamSpecification, Throughput, definitions, elements, projection_body,
+    Definition, Element, ProjectionBody, StreamSpecification, Throughput, definitions, elements,
+    projection_body,
 };
 use super::settings::Settings;
 use crate::context::Context;

@@ -9,7 +9,7 @@ use crate::fault::Fault;
 const CONDITION_FAILED: &str = "The conditional request failed";
 
 /// What DynamoDB says about an error.
-pub(super) fn fault(error: Error) -> Fault {
+pub(crate) fn fault(error: Error) -> Fault {
     if let Some(fault) = Fault::of_server(&error) {
         return fault;
     }
@@ -41,9 +41,7 @@ pub(super) fn fault(error: Error) -> Fault {
              token with different parameters.",
         ),
         Error::LimitExceeded(message) => Fault::client("LimitExceededException", message),
-        Error::Throttled { .. } => {
-            Fault::client("ProvisionedThroughputExceededException", error.to_string())
-        }
+        Error::Throttled { .. } => Fault::client("ProvisionedThroughputExceededException", error.to_string()),
         other => Fault::validation(format!("{INVALID} {other}")),
     }
 }
@@ -92,7 +90,7 @@ fn shown(item: anabranch_model::table::Item) -> Json {
 }
 
 /// Something does not exist.
-pub(super) fn not_found(message: impl Into<String>) -> Fault {
+pub(crate) fn not_found(message: impl Into<String>) -> Fault {
     Fault::client("ResourceNotFoundException", message)
 }
 

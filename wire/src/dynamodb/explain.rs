@@ -20,7 +20,12 @@ const NESTED_TOO_DEEP: &str = "Nesting Levels have exceeded supported limits: At
 const WRONG_TYPE: &str = "An operand in the update expression has an incorrect data type";
 
 /// The fault for a write that was refused.
-pub(super) async fn write_fault(context: &Context, table: &TableName, action: &Action, error: Error) -> Fault {
+pub(super) async fn write_fault(
+    context: &Context,
+    table: &TableName,
+    action: &Action,
+    error: Error,
+) -> Fault {
     let Error::Invalid(why) = &error else { return fault(error) };
     if let Ok(summary) = context.ports.tables.table(table).await
         && let Some(words) = of_action(action, &summary.options)
@@ -34,11 +39,7 @@ pub(super) async fn write_fault(context: &Context, table: &TableName, action: &A
 }
 
 /// The fault for reads of items by their keys that were refused.
-pub(super) async fn keys_fault<'a>(
-    context: &Context,
-    keys: impl IntoIterator<Item = (&'a TableName, &'a Item)>,
-    error: Error,
-) -> Fault {
+pub(super) async fn keys_fault(context: &Context, keys: &[(&TableName, &Item)], error: Error) -> Fault {
     if !matches!(error, Error::Invalid(_)) {
         return fault(error);
     }
@@ -67,7 +68,8 @@ pub(super) fn of_action(action: &Action, options: &TableOptions) -> Option<Strin
 
 /// What is wrong with a key.
 pub(super) fn of_key(key: &Item, schema: &KeySchema) -> Option<String> {
-    let fits = |part: &KeyAttribute| key.get(&part.name).is_some_and(|value| value.kind() == part.kind.kind());
+    let fits =
+        |part: &KeyAttribute| key.get(&part.name).is_some_and(|value| value.kind() == part.kind.kind());
     if key.len() != schema.attributes().count() || !schema.attributes().all(fits) {
         return Some(NOT_THE_SCHEMA.to_string());
     }
@@ -118,7 +120,9 @@ fn of_put(item: &Item, options: &TableOptions) -> Option<String> {
         if value.kind() != part.kind.kind() {
             let (expected, actual) = (type_name(part.kind.kind()), type_name(value.kind()));
             let name = &part.name;
-            return Some(format!("{INVALID} Type mismatch for key {name} expected: {expected} actual: {actual}"));
+            return Some(format!(
+                "{INVALID} Type mismatch for key {name} expected: {expected} actual: {actual}"
+            ));
         }
     }
     of_key_values(item, &options.key).or_else(|| of_index_keys(item, options)).or_else(|| {
@@ -158,8 +162,14 @@ fn of_index_keys(item: &Item, options: &TableOptions) -> Option<String> {
 /// invalid path means that the item is not there yet.
 pub(super) fn of_item(why: &str) -> Option<&'static str> {
     const WORDS: [(&str, &str); 9] = [
-        ("leads through what does not exist", "The document path provided in the update expression is invalid for update"),
-        ("which the item does not have", "The provided expression refers to an attribute that does not exist in the item"),
+        (
+            "leads through what does not exist",
+            "The document path provided in the update expression is invalid for update",
+        ),
+        (
+            "which the item does not have",
+            "The provided expression refers to an attribute that does not exist in the item",
+        ),
         ("an update calculates with numbers only", WRONG_TYPE),
         ("only lists are appended to lists", WRONG_TYPE),
         ("which does not go together with", WRONG_TYPE),

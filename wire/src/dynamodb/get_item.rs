@@ -52,7 +52,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let get = Get { key: key.clone(), consistent, projection };
     let item = match context.ports.tables.get(&table, get).await {
         Ok(item) => item,
-        Err(error) => return Err(keys_fault(context, [(&table, &key)], error).await),
+        Err(error) => return Err(keys_fault(context, &[(&table, &key)], error).await),
     };
     let units = read_units(item.as_ref().map_or(0, Item::size), consistent);
     Ok(Response { item: item.map(ItemBody), consumed_capacity: capacity.consumed(&table, units) })

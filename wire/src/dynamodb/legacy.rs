@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_model::table::expression::{Comparison, Condition, SetOperand, Update, if_missing, list_append};
+use anabranch_model::table::expression::{
+    Comparison, Condition, SetOperand, Update, if_missing, list_append,
+};
 use anabranch_model::table::{Kind, Path, Projection, RangeCondition, Value, path};
 use serde::Deserialize;
 
@@ -13,7 +15,19 @@ use crate::fault::Fault;
 use crate::validation::Validation;
 
 const OPERATORS: [&str; 13] = [
-    "IN", "NULL", "BETWEEN", "LT", "NOT_CONTAINS", "EQ", "GT", "NOT_NULL", "NE", "LE", "BEGINS_WITH", "GE", "CONTAINS",
+    "IN",
+    "NULL",
+    "BETWEEN",
+    "LT",
+    "NOT_CONTAINS",
+    "EQ",
+    "GT",
+    "NOT_NULL",
+    "NE",
+    "LE",
+    "BEGINS_WITH",
+    "GE",
+    "CONTAINS",
 ];
 
 /// What is demanded of an attribute before a write.
@@ -51,7 +65,8 @@ pub(super) fn expected(
     expected: Option<BTreeMap<String, Expected>>,
     operator: Option<&str>,
 ) -> Result<Option<Condition>, Fault> {
-    let conditions = expected.unwrap_or_default().into_iter().map(|(name, expected)| expected.condition(&name));
+    let conditions =
+        expected.unwrap_or_default().into_iter().map(|(name, expected)| expected.condition(&name));
     joined(conditions.collect::<Result<_, _>>()?, operator)
 }
 
@@ -94,10 +109,12 @@ impl Expected {
                 (None, list) => list,
             };
             if list.is_none() && operands_of(&operator) != Some(0) && OPERATORS.contains(&operator.as_str()) {
-                let why = format!("Value or AttributeValueList must be used with ComparisonOperator: {operator}");
+                let why =
+                    format!("Value or AttributeValueList must be used with ComparisonOperator: {operator}");
                 return refuse(why);
             }
-            return Demand { comparison_operator: Some(operator), attribute_value_list: list }.condition(name);
+            return Demand { comparison_operator: Some(operator), attribute_value_list: list }
+                .condition(name);
         }
         if self.attribute_value_list.is_some() {
             return refuse("AttributeValueList can only be used with a ComparisonOperator".to_string());
@@ -167,9 +184,8 @@ impl Demand {
     fn condition(self, name: &str) -> Result<Condition, Fault> {
         let (operator, mut values) = self.checked(name)?;
         let place = || path(name);
-        let compare = |how: Comparison, values: &mut Vec<Value>| {
-            Condition::compare(place(), how, values.remove(0))
-        };
+        let compare =
+            |how: Comparison, values: &mut Vec<Value>| Condition::compare(place(), how, values.remove(0));
         Ok(match operator.as_str() {
             "EQ" => compare(Comparison::Equal, &mut values),
             "NE" => compare(Comparison::NotEqual, &mut values),
@@ -182,9 +198,7 @@ impl Demand {
             "BEGINS_WITH" => place().begins_with(values.remove(0)),
             "CONTAINS" => place().contains(values.remove(0)),
             // Of an attribute that is not there nothing is said.
-            "NOT_CONTAINS" => {
-                Condition::Exists(place()).and(place().contains(values.remove(0)).negated())
-            }
+            "NOT_CONTAINS" => Condition::Exists(place()).and(place().contains(values.remove(0)).negated()),
             "BETWEEN" => {
                 let lower = values.remove(0);
                 place().between(lower, values.remove(0))
@@ -210,7 +224,11 @@ pub(super) fn key_conditions(demands: BTreeMap<String, Demand>) -> Result<KeyPar
                 let lower = values.remove(0);
                 RangeCondition::Between(lower, values.remove(0))
             }
-            _ => return Err(Fault::validation("Attempted conditional constraint is not an indexable operation")),
+            _ => {
+                return Err(Fault::validation(
+                    "Attempted conditional constraint is not an indexable operation",
+                ));
+            }
         };
         Ok((name, asked))
     });
@@ -240,7 +258,8 @@ pub(super) fn attribute_updates(updates: BTreeMap<String, AttributeUpdate>) -> R
             invalid(format_args!("{action} is not supported for the type {kind}"))
         };
         let value = value.map(Attribute::value).transpose()?;
-        let is_set = |value: &Value| matches!(value.kind(), Kind::TextSet | Kind::NumberSet | Kind::BinarySet);
+        let is_set =
+            |value: &Value| matches!(value.kind(), Kind::TextSet | Kind::NumberSet | Kind::BinarySet);
         update = match (action.as_deref().unwrap_or("PUT"), value) {
             ("DELETE", None) => update.remove(path(name)),
             (_, None) => {
@@ -312,7 +331,9 @@ mod tests {
         assert!(condition(two, Some("XOR")).unwrap_err().contains("enum value set: [OR, AND]"));
         assert_eq!(condition("{}", None), Ok(None));
         assert!(condition("{}", Some("OR")).unwrap_err().ends_with("without Filter or Expected"));
-        assert!(condition(r#"{"a":{"Exists":false}}"#, Some("OR")).unwrap_err().contains("two or more elements"));
+        assert!(
+            condition(r#"{"a":{"Exists":false}}"#, Some("OR")).unwrap_err().contains("two or more elements")
+        );
     }
 
     #[test]
@@ -320,15 +341,42 @@ mod tests {
         for (json, why) in [
             (r#"{"a":{}}"#, "Value must be provided when Exists is null for Attribute: a"),
             (r#"{"a":{"Exists":true}}"#, "Value must be provided when Exists is true for Attribute: a"),
-            (r#"{"a":{"Exists":false,"Value":{"S":"x"}}}"#, "Value cannot be used when Exists is false for Attribute: a"),
-            (r#"{"a":{"AttributeValueList":[{"S":"x"}]}}"#, "AttributeValueList can only be used with a ComparisonOperator for Attribute: a"),
-            (r#"{"a":{"ComparisonOperator":"EQ"}}"#, "Value or AttributeValueList must be used with ComparisonOperator: EQ for Attribute: a"),
-            (r#"{"a":{"Exists":false,"ComparisonOperator":"NULL"}}"#, "Exists and ComparisonOperator cannot be used together for Attribute: a"),
-            (r#"{"a":{"ComparisonOperator":"EQ","AttributeValueList":[]}}"#, "Invalid number of argument(s) for the EQ ComparisonOperator"),
-            (r#"{"a":{"ComparisonOperator":"NULL","AttributeValueList":[{"S":"x"}]}}"#, "Invalid number of argument(s) for the NULL ComparisonOperator"),
-            (r#"{"a":{"ComparisonOperator":"LT","AttributeValueList":[{"SS":["x"]}]}}"#, "ComparisonOperator LT is not valid for SS AttributeValue type"),
-            (r#"{"a":{"ComparisonOperator":"BEGINS_WITH","AttributeValueList":[{"N":"1"}]}}"#, "ComparisonOperator BEGINS_WITH is not valid for N AttributeValue type"),
-            (r#"{"a":{"ComparisonOperator":"IN","AttributeValueList":[{"S":"1"},{"N":"1"}]}}"#, "AttributeValues inside AttributeValueList must be of same type"),
+            (
+                r#"{"a":{"Exists":false,"Value":{"S":"x"}}}"#,
+                "Value cannot be used when Exists is false for Attribute: a",
+            ),
+            (
+                r#"{"a":{"AttributeValueList":[{"S":"x"}]}}"#,
+                "AttributeValueList can only be used with a ComparisonOperator for Attribute: a",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"EQ"}}"#,
+                "Value or AttributeValueList must be used with ComparisonOperator: EQ for Attribute: a",
+            ),
+            (
+                r#"{"a":{"Exists":false,"ComparisonOperator":"NULL"}}"#,
+                "Exists and ComparisonOperator cannot be used together for Attribute: a",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"EQ","AttributeValueList":[]}}"#,
+                "Invalid number of argument(s) for the EQ ComparisonOperator",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"NULL","AttributeValueList":[{"S":"x"}]}}"#,
+                "Invalid number of argument(s) for the NULL ComparisonOperator",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"LT","AttributeValueList":[{"SS":["x"]}]}}"#,
+                "ComparisonOperator LT is not valid for SS AttributeValue type",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"BEGINS_WITH","AttributeValueList":[{"N":"1"}]}}"#,
+                "ComparisonOperator BEGINS_WITH is not valid for N AttributeValue type",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"IN","AttributeValueList":[{"S":"1"},{"N":"1"}]}}"#,
+                "AttributeValues inside AttributeValueList must be of same type",
+            ),
         ] {
             assert_eq!(refused(json), format!("{INVALID} {why}"), "{json}");
         }
@@ -360,10 +408,22 @@ mod tests {
                 .add("sum", 1)
         );
         for (json, why) in [
-            (r#"{"a":{"Action":"PUT"}}"#, "Only DELETE action is allowed when no attribute value is specified"),
-            (r#"{"a":{"Action":"ADD"}}"#, "Only DELETE action is allowed when no attribute value is specified"),
-            (r#"{"a":{"Action":"ADD","Value":{"S":"x"}}}"#, "ADD action is not supported for the type STRING"),
-            (r#"{"a":{"Action":"DELETE","Value":{"N":"1"}}}"#, "DELETE action with value is not supported for the type NUMBER"),
+            (
+                r#"{"a":{"Action":"PUT"}}"#,
+                "Only DELETE action is allowed when no attribute value is specified",
+            ),
+            (
+                r#"{"a":{"Action":"ADD"}}"#,
+                "Only DELETE action is allowed when no attribute value is specified",
+            ),
+            (
+                r#"{"a":{"Action":"ADD","Value":{"S":"x"}}}"#,
+                "ADD action is not supported for the type STRING",
+            ),
+            (
+                r#"{"a":{"Action":"DELETE","Value":{"N":"1"}}}"#,
+                "DELETE action with value is not supported for the type NUMBER",
+            ),
         ] {
             let fault = attribute_updates(serde_json::from_str(json).unwrap()).unwrap_err();
             assert_eq!(fault.message, format!("{INVALID} {why}"), "{json}");
@@ -372,7 +432,8 @@ mod tests {
 
     #[test]
     fn conditions_on_keys_are_those_of_an_index() {
-        let read = |json: &str| key_conditions(serde_json::from_str(json).unwrap()).map_err(|fault| fault.message);
+        let read =
+            |json: &str| key_conditions(serde_json::from_str(json).unwrap()).map_err(|fault| fault.message);
         let asked = read(
             r#"{"h":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"x"}]},
                 "r":{"ComparisonOperator":"BETWEEN","AttributeValueList":[{"N":"1"},{"N":"2"}]}}"#,
@@ -387,7 +448,10 @@ mod tests {
 
     #[test]
     fn wanted_attributes_are_named_once() {
-        assert_eq!(attributes_to_get(vec!["a.b".into(), "c".into()]), Ok(Projection::of([path("a.b"), path("c")])));
+        assert_eq!(
+            attributes_to_get(vec!["a.b".into(), "c".into()]),
+            Ok(Projection::of([path("a.b"), path("c")]))
+        );
         assert!(attributes_to_get(vec![]).is_err());
         let fault = attributes_to_get(vec!["a".into(), "a".into()]).unwrap_err();
         assert_eq!(fault.message, format!("{INVALID} Duplicate value in attribute name: a, a"));

@@ -28,7 +28,8 @@ pub(super) struct Response {
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     Validation::default().range("limit", request.limit, 1..=LIMIT_MAX).done()?;
-    let after = request.exclusive_start_table_name.as_deref().map(|name| table_name(Some(name))).transpose()?;
+    let after =
+        request.exclusive_start_table_name.as_deref().map(|name| table_name(Some(name))).transpose()?;
     let limit = request.limit.unwrap_or(LIMIT_MAX) as usize;
     let page = context.ports.tables.tables(after.as_ref(), limit).await.map_err(fault)?;
     let names: Vec<_> = page.entries.iter().map(ToString::to_string).collect();

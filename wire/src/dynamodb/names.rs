@@ -31,7 +31,8 @@ fn table_of_arn(arn: &str) -> Result<&str, Fault> {
 pub(super) fn table_of_resource(arn: Option<&str>) -> Result<TableName, Fault> {
     Validation::default().required("resourceArn", &arn).done()?;
     let name = table_of_arn(arn.unwrap_or_default())?;
-    TableName::new(name).map_err(|_| not_found(format!("Requested resource not found: ResourcArn: {name} not found")))
+    TableName::new(name)
+        .map_err(|_| not_found(format!("Requested resource not found: ResourcArn: {name} not found")))
 }
 
 /// An index that a call names.
@@ -57,7 +58,12 @@ mod tests {
         for name in ["ab", "a b c", "a/bc", &"x".repeat(256), "", "../../etc"] {
             assert_eq!(table_name(Some(name)).unwrap_err().message, INVALID_NAME, "{name}");
         }
-        for arn in ["arn:", "arn:aws:dynamodb:r:0:table/", "arn:aws:sqs:r:0:table/orders", "arn:aws:dynamodb:r:0:x/orders"] {
+        for arn in [
+            "arn:",
+            "arn:aws:dynamodb:r:0:table/",
+            "arn:aws:sqs:r:0:table/orders",
+            "arn:aws:dynamodb:r:0:x/orders",
+        ] {
             assert_eq!(table_name(Some(arn)).unwrap_err().code, "ValidationException", "{arn}");
         }
         assert!(table_name(None).unwrap_err().message.contains("Value null at 'tableName'"));

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use anabranch_model::table::{
-    Condition, Get, IndexOptions, IndexProjection, IndexScope, Item, ItemPage, Projection, Reading, TableOptions,
+    Condition, Get, IndexOptions, IndexProjection, IndexScope, Item, ItemPage, Projection, Reading,
+    TableOptions,
 };
 use anabranch_model::{Error, TableName};
 use serde::Serialize;
@@ -79,7 +80,11 @@ impl Parameters {
     }
 
     /// The expressions that stand beside the one of a query.
-    pub(super) fn one_style(&self, own: Option<(&'static str, bool)>, other: Option<(&'static str, bool)>) -> Result<(), Fault> {
+    pub(super) fn one_style(
+        &self,
+        own: Option<(&'static str, bool)>,
+        other: Option<(&'static str, bool)>,
+    ) -> Result<(), Fault> {
         let mut expressions = vec![
             ("ProjectionExpression", self.projection_expression.is_some()),
             ("FilterExpression", self.filter_expression.is_some()),

@@ -121,7 +121,11 @@ pub(super) fn check_elements(validation: &mut Validation, field: &str, elements:
 }
 
 /// The key that elements describe.
-pub(super) fn key_schema(elements: &[Element], kinds: &Kinds, index: Option<&str>) -> Result<KeySchema, Fault> {
+pub(super) fn key_schema(
+    elements: &[Element],
+    kinds: &Kinds,
+    index: Option<&str>,
+) -> Result<KeySchema, Fault> {
     let is = |element: &Element, kind: &str| element.key_type.as_deref() == Some(kind);
     let (hash, range) = match elements {
         [] => return Err(invalid("Invalid KeySchema: Some index key attribute have no definition")),
@@ -169,7 +173,8 @@ impl IndexBody {
         validation.length(&member("indexName"), self.index_name.as_deref(), 3..=255);
         validation.required(&member("projection"), &self.projection);
         check_elements(validation, &member("keySchema"), &self.key_schema);
-        let projection = self.projection.as_ref().and_then(|projection| projection.projection_type.as_deref());
+        let projection =
+            self.projection.as_ref().and_then(|projection| projection.projection_type.as_deref());
         validation.one_of(&member("projection.projectionType"), projection, &["ALL", "INCLUDE", "KEYS_ONLY"]);
     }
 
@@ -220,7 +225,9 @@ impl StreamSpecification {
         let view = VIEWS.iter().find(|(name, _)| Some(*name) == self.stream_view_type.as_deref());
         match (self.stream_enabled.unwrap_or(false), view) {
             (true, Some((_, view))) => Ok(Some(*view)),
-            (true, None) => Err(invalid("StreamSpecification.StreamViewType must be specified if StreamEnabled is true")),
+            (true, None) => {
+                Err(invalid("StreamSpecification.StreamViewType must be specified if StreamEnabled is true"))
+            }
             (false, Some(_)) => Err(invalid(
                 "StreamSpecification.StreamViewType must not be specified if StreamEnabled is false",
             )),

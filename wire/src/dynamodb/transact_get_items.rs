@@ -99,11 +99,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
 }
 
 /// Keys that do not fit are told as reasons of the parts that have them.
-async fn refused(
-    context: &Context,
-    gets: Vec<(anabranch_model::TableName, Get)>,
-    error: Error,
-) -> Fault {
+async fn refused(context: &Context, gets: Vec<(anabranch_model::TableName, Get)>, error: Error) -> Fault {
     if !matches!(error, Error::Invalid(_)) {
         return fault(error);
     }

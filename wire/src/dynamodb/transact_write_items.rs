@@ -117,9 +117,9 @@ impl TransactItem {
             (None, _) => Err(Fault::validation(
                 "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request",
             )),
-            (Some(_), Some(_)) => Err(Fault::validation(
-                "TransactItems can only contain one of Check, Put, Update or Delete",
-            )),
+            (Some(_), Some(_)) => {
+                Err(Fault::validation("TransactItems can only contain one of Check, Put, Update or Delete"))
+            }
         }
     }
 }

@@ -46,8 +46,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Writte
     );
     validation.done()?;
     let table = table_name(request.table_name.as_deref())?;
-    let (update, condition) =
-        (request.update_expression.as_deref(), request.condition_expression.as_deref());
+    let (update, condition) = (request.update_expression.as_deref(), request.condition_expression.as_deref());
     let any = update.is_some() || condition.is_some();
     one_style(
         &[("UpdateExpression", update.is_some()), ("ConditionExpression", condition.is_some())],

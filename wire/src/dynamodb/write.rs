@@ -135,7 +135,11 @@ pub(super) async fn write(
 }
 
 /// The collection that an item belongs to; there are collections only where there are local indexes.
-pub(super) async fn collection(context: &Context, table: &TableName, item: &Item) -> Option<CollectionMetrics> {
+pub(super) async fn collection(
+    context: &Context,
+    table: &TableName,
+    item: &Item,
+) -> Option<CollectionMetrics> {
     let options = context.ports.tables.table(table).await.ok()?.options;
     options.indexes.iter().find(|index| index.scope == anabranch_model::table::IndexScope::Local)?;
     let hash = &options.key.hash.name;

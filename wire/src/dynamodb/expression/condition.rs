@@ -267,7 +267,9 @@ impl Resolver<'_> {
         let valid = format!("{{{}}}", TYPE_NAMES.join(","));
         match self.operand(term)? {
             Operand::Value(Value::Text(name)) => kind_named(&name).ok_or_else(|| {
-                self.refuse(format_args!("Invalid attribute type name found; type: {name}, valid types: {valid}"))
+                self.refuse(format_args!(
+                    "Invalid attribute type name found; type: {name}, valid types: {valid}"
+                ))
             }),
             Operand::Value(value) => Err(self.wrong_type(function, type_of(&value))),
             Operand::Size(_) => Err(self.wrong_type(function, "N")),

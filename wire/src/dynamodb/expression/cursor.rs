@@ -160,9 +160,9 @@ impl<'a> Cursor<'a> {
         self.depth += 1;
         if self.depth > NESTING_MAX {
             let levels = self.depth;
-            return Err(
-                self.refuse(format_args!("The expression has too many nesting levels; nesting levels: {levels}"))
-            );
+            return Err(self.refuse(format_args!(
+                "The expression has too many nesting levels; nesting levels: {levels}"
+            )));
         }
         Ok(())
     }
@@ -193,22 +193,25 @@ impl<'a> Cursor<'a> {
         }
         if self.operators > OPERATORS_MAX {
             let count = OPERATORS_MAX + 1;
-            return Err(
-                self.refuse(format_args!("The expression contains too many operators; operator count: {count}"))
-            );
+            return Err(self.refuse(format_args!(
+                "The expression contains too many operators; operator count: {count}"
+            )));
         }
         for call in &self.calls {
             if !FUNCTIONS.contains(call) {
                 return Err(self.refuse(format_args!("Invalid function name; function: {call}")));
             }
             if !allowed(call) {
-                return Err(self
-                    .refuse(format_args!("The function is not allowed in {kind} expression; function: {call}")));
+                return Err(self.refuse(format_args!(
+                    "The function is not allowed in {kind} expression; function: {call}"
+                )));
             }
         }
         match self.words.iter().find(|word| reserved::is_reserved(word)) {
-            Some(word) => Err(self
-                .refuse(format_args!("Attribute name is a reserved keyword; reserved keyword: {word}"))),
+            Some(word) => {
+                Err(self
+                    .refuse(format_args!("Attribute name is a reserved keyword; reserved keyword: {word}")))
+            }
             None => Ok(()),
         }
     }
@@ -254,9 +257,10 @@ impl<'a> Cursor<'a> {
         let digits = self.take();
         match digits.parse::<i32>() {
             Ok(index) => Ok(RawStep::Index(index as usize)),
-            Err(_) => Err(self.refuse(format_args!(
-                "List index is not within the allowable range; index: [{digits}]"
-            ))),
+            Err(_) => {
+                Err(self
+                    .refuse(format_args!("List index is not within the allowable range; index: [{digits}]")))
+            }
         }
     }
 

@@ -88,9 +88,9 @@ fn path(operand: Operand) -> Result<Path, Fault> {
     match operand {
         Operand::Path(path) => Ok(path),
         Operand::Size(_) => Err(nested()),
-        Operand::Value(_) => Err(Fault::validation(format!(
-            "Invalid condition in {PARAMETER}: No key attribute specified"
-        ))),
+        Operand::Value(_) => {
+            Err(Fault::validation(format!("Invalid condition in {PARAMETER}: No key attribute specified")))
+        }
     }
 }
 

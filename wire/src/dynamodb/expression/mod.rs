@@ -25,7 +25,6 @@ use super::attribute::Attribute;
 use crate::fault::Fault;
 
 pub(super) use key_condition::KeyPart;
-pub(super) use resolve::path_text;
 
 /// Longest placeholder.
 const PLACEHOLDER_BYTES_MAX: usize = 255;
@@ -123,7 +122,9 @@ fn checked_values(
     let checked = values.into_iter().map(|(key, value)| match value.0 {
         // A value nests no deeper than an item may; the rest is checked with the item that it becomes part of.
         Ok(value) => Ok((key, Placeholder { content: value, used: false })),
-        Err(why) => Err(Fault::validation(format!("{PARAMETER} contains invalid value: {why} for key {key}"))),
+        Err(why) => {
+            Err(Fault::validation(format!("{PARAMETER} contains invalid value: {why} for key {key}")))
+        }
     });
     checked.collect()
 }
@@ -169,4 +170,3 @@ pub(super) fn one_style(expressions: &[(&str, bool)], others: &[(&str, bool)]) -
         _ => Ok(()),
     }
 }
-

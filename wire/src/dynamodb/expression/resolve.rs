@@ -151,7 +151,8 @@ impl Resolver<'_> {
         if paths.is_empty() || Projection(paths.to_vec()).check().is_ok() {
             return Ok(());
         }
-        let pairs = paths.iter().enumerate().flat_map(|(at, two)| paths[..at].iter().map(move |one| (one, two)));
+        let pairs =
+            paths.iter().enumerate().flat_map(|(at, two)| paths[..at].iter().map(move |one| (one, two)));
         for (one, two) in pairs {
             if let Some(what) = collision(one, two) {
                 let (one, two) = (path_text(one), path_text(two));
@@ -181,7 +182,7 @@ fn collision(one: &Path, two: &Path) -> Option<&'static str> {
 }
 
 /// A path as messages show it, for instance `[a, [0], b]`.
-pub(in crate::dynamodb) fn path_text(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     let steps = path.steps.iter().map(|step| match step {
         Step::Name(name) => name.clone(),
         Step::Index(index) => format!("[{index}]"),

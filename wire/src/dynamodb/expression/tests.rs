@@ -61,9 +61,15 @@ fn conditions_mean_what_they_say() {
     assert_eq!(condition("a <= :n"), path("a").at_most(1));
     assert_eq!(condition("a > :n"), path("a").above(1));
     assert_eq!(condition("a >= :n"), path("a").at_least(1));
-    assert_eq!(condition(":n >= a"), Condition::compare(1, anabranch_model::table::expression::Comparison::AtLeast, path("a")));
+    assert_eq!(
+        condition(":n >= a"),
+        Condition::compare(1, anabranch_model::table::expression::Comparison::AtLeast, path("a"))
+    );
     assert_eq!(condition("a between :m and :n"), path("a").between(0, 1));
-    assert_eq!(condition("a IN (:v, :w , b)"), path("a").one_of([v().into(), Value::from("y").into(), Operand::Path(path("b"))]));
+    assert_eq!(
+        condition("a IN (:v, :w , b)"),
+        path("a").one_of([v().into(), Value::from("y").into(), Operand::Path(path("b"))])
+    );
     assert_eq!(condition("attribute_exists (a)"), exists("a"));
     assert_eq!(condition("attribute_not_exists(a.b[2])"), missing(path("a").name("b").index(2)));
     assert_eq!(condition("attribute_type(a, :t)"), Condition::HasKind(path("a"), Kind::TextSet));
@@ -86,11 +92,7 @@ fn not_binds_before_and_and_and_before_or() {
     let is = |name: &str| path(name).equals("x");
     assert_eq!(
         condition("a = :v or b = :v and not c = :v or d = :v"),
-        Condition::Or(vec![
-            is("a"),
-            Condition::And(vec![is("b"), is("c").negated()]),
-            is("d"),
-        ])
+        Condition::Or(vec![is("a"), Condition::And(vec![is("b"), is("c").negated()]), is("d"),])
     );
     assert_eq!(
         condition("(a = :v OR b = :v) AND NOT (c = :v AND d = :v)"),
@@ -159,28 +161,76 @@ fn conditions_are_refused_in_the_words_of_the_service() {
         ("#z = :q and abort = :v", "Attribute name is a reserved keyword; reserved keyword: abort"),
         ("foo(a) and abort = :v", "Invalid function name; function: foo"),
         ("SIZE(a) = :v", "Invalid function name; function: SIZE"),
-        ("#q = :v", "An expression attribute name used in the document path is not defined; attribute name: #q"),
+        (
+            "#q = :v",
+            "An expression attribute name used in the document path is not defined; attribute name: #q",
+        ),
         ("a = :q", "An expression attribute value used in expression is not defined; attribute value: :q"),
-        ("attribute_exists(:v)", "Operator or function requires a document path; operator or function: attribute_exists"),
-        ("attribute_exists(a) = :v", "The function is not allowed to be used this way in an expression; function: attribute_exists"),
+        (
+            "attribute_exists(:v)",
+            "Operator or function requires a document path; operator or function: attribute_exists",
+        ),
+        (
+            "attribute_exists(a) = :v",
+            "The function is not allowed to be used this way in an expression; function: attribute_exists",
+        ),
         ("size(a)", "The function is not allowed to be used this way in an expression; function: size"),
-        ("if_not_exists(a, :v)", "The function is not allowed in a condition expression; function: if_not_exists"),
-        ("list_append(a, :v) = :v", "The function is not allowed in a condition expression; function: list_append"),
-        ("a < :bool", "Incorrect operand type for operator or function; operator or function: <, operand type: BOOL"),
-        ("a between :ss and :ss", "Incorrect operand type for operator or function; operator or function: BETWEEN, operand type: SS"),
-        ("begins_with(a, :n)", "Incorrect operand type for operator or function; operator or function: begins_with, operand type: N"),
-        ("begins_with(size(a), :v)", "Incorrect operand type for operator or function; operator or function: begins_with, operand type: N"),
-        ("size(:n) > :n", "Incorrect operand type for operator or function; operator or function: size, operand type: N"),
-        ("size(size(a)) = :n", "Incorrect operand type for operator or function; operator or function: size, operand type: N"),
-        ("attribute_type(a, :n)", "Incorrect operand type for operator or function; operator or function: attribute_type, operand type: N"),
+        (
+            "if_not_exists(a, :v)",
+            "The function is not allowed in a condition expression; function: if_not_exists",
+        ),
+        (
+            "list_append(a, :v) = :v",
+            "The function is not allowed in a condition expression; function: list_append",
+        ),
+        (
+            "a < :bool",
+            "Incorrect operand type for operator or function; operator or function: <, operand type: BOOL",
+        ),
+        (
+            "a between :ss and :ss",
+            "Incorrect operand type for operator or function; operator or function: BETWEEN, operand type: SS",
+        ),
+        (
+            "begins_with(a, :n)",
+            "Incorrect operand type for operator or function; operator or function: begins_with, operand type: N",
+        ),
+        (
+            "begins_with(size(a), :v)",
+            "Incorrect operand type for operator or function; operator or function: begins_with, operand type: N",
+        ),
+        (
+            "size(:n) > :n",
+            "Incorrect operand type for operator or function; operator or function: size, operand type: N",
+        ),
+        (
+            "size(size(a)) = :n",
+            "Incorrect operand type for operator or function; operator or function: size, operand type: N",
+        ),
+        (
+            "attribute_type(a, :n)",
+            "Incorrect operand type for operator or function; operator or function: attribute_type, operand type: N",
+        ),
         ("((a = :v))", "The expression has redundant parentheses;"),
         ("((a)) = :v", "The expression has redundant parentheses;"),
         ("a = ((:v))", "The expression has redundant parentheses;"),
         ("a[99999999999] = :v", "List index is not within the allowable range; index: [99999999999]"),
-        ("a = a", "The first operand must be distinct from the remaining operands for this operator or function; operator: =, first operand: [a]"),
-        ("a.b[1] in (:v, a.b[1])", "The first operand must be distinct from the remaining operands for this operator or function; operator: IN, first operand: [a, b, [1]]"),
-        ("a between :v and a", "The first operand must be distinct from the remaining operands for this operator or function; operator: BETWEEN, first operand: [a]"),
-        ("contains(a, a)", "The first operand must be distinct from the remaining operands for this operator or function; operator: contains, first operand: [a]"),
+        (
+            "a = a",
+            "The first operand must be distinct from the remaining operands for this operator or function; operator: =, first operand: [a]",
+        ),
+        (
+            "a.b[1] in (:v, a.b[1])",
+            "The first operand must be distinct from the remaining operands for this operator or function; operator: IN, first operand: [a, b, [1]]",
+        ),
+        (
+            "a between :v and a",
+            "The first operand must be distinct from the remaining operands for this operator or function; operator: BETWEEN, first operand: [a]",
+        ),
+        (
+            "contains(a, a)",
+            "The first operand must be distinct from the remaining operands for this operator or function; operator: contains, first operand: [a]",
+        ),
         (
             "a between :n and :m",
             "The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower bound operand: AttributeValue: {N:1}, upper bound operand: AttributeValue: {N:0}",
@@ -194,7 +244,11 @@ fn conditions_are_refused_in_the_words_of_the_service() {
     }
     for function in ["attribute_exists", "attribute_not_exists", "size"] {
         let why = refused(&format!("{function}(a, b) = :v"));
-        assert!(why.ends_with(&format!("function: {function}, number of operands: 2")) || why.contains("used this way"), "{why}");
+        assert!(
+            why.ends_with(&format!("function: {function}, number of operands: 2"))
+                || why.contains("used this way"),
+            "{why}"
+        );
     }
     assert_eq!(
         refused("attribute_type(a, :v)"),
@@ -206,12 +260,18 @@ fn conditions_are_refused_in_the_words_of_the_service() {
 #[test]
 fn expressions_have_limits() {
     let many = |count: usize| vec!["a = :v"; count].join(" and ");
-    assert_eq!(refused(&"a ".repeat(3000)), "Expression size has exceeded the maximum allowed size; expression size: 6000");
+    assert_eq!(
+        refused(&"a ".repeat(3000)),
+        "Expression size has exceeded the maximum allowed size; expression size: 6000"
+    );
     assert!(usual().condition(&many(150)).is_ok());
     assert_eq!(refused(&many(151)), "The expression contains too many operators; operator count: 301");
     let list = |count: usize| format!("a in ({})", vec![":v"; count].join(","));
     assert!(usual().condition(&list(100)).is_ok());
-    assert_eq!(refused(&list(101)), "The IN operator is provided with too many operands; number of operands: 102");
+    assert_eq!(
+        refused(&list(101)),
+        "The IN operator is provided with too many operands; number of operands: 102"
+    );
     let deep = |steps: usize| format!("a{} = :v", ".b".repeat(steps - 1));
     assert!(usual().condition(&deep(32)).is_ok());
     assert_eq!(refused(&deep(33)), "The document path has too many nesting levels; nesting levels: 33");
@@ -249,7 +309,8 @@ fn projections_are_paths() {
 
 #[test]
 fn updates_mean_what_they_say() {
-    let update = |text: &str| usual().update(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.message));
+    let update =
+        |text: &str| usual().update(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.message));
     assert_eq!(
         update("SET a = :v, b.c = b.d remove e[1] ADD f :n, g :ss delete h :ss"),
         Update::new()
@@ -261,7 +322,10 @@ fn updates_mean_what_they_say() {
             .delete("h", Value::text_set(["a"]).unwrap())
     );
     assert_eq!(update("set a = a + :n"), Update::new().set("a", path("a").plus(1)));
-    assert_eq!(update("set a = (:n - b)"), Update::new().set("a", anabranch_model::table::expression::SetOperand::from(1).minus(path("b"))));
+    assert_eq!(
+        update("set a = (:n - b)"),
+        Update::new().set("a", anabranch_model::table::expression::SetOperand::from(1).minus(path("b")))
+    );
     assert_eq!(update("set a = (b) + (:n)"), Update::new().set("a", path("b").plus(1)));
     assert_eq!(
         update("set a = if_not_exists(q, if_not_exists(w, :n)) + :n"),
@@ -320,7 +384,8 @@ fn updates_are_refused_in_the_words_of_the_service() {
 
 #[test]
 fn key_conditions_ask_for_single_attributes() {
-    let asked = |text: &str| usual().key_condition(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.message));
+    let asked =
+        |text: &str| usual().key_condition(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.message));
     let parts = |parts: Vec<(&str, RangeCondition)>| {
         parts.into_iter().map(|(name, part)| (name.to_string(), part)).collect::<KeyPart>()
     };
@@ -351,8 +416,14 @@ fn key_conditions_are_refused_in_the_words_of_the_service() {
         ("attribute_exists(r)", "Invalid operator used in KeyConditionExpression: attribute_exists"),
         ("h = :v and h = :v", "KeyConditionExpressions must only contain one condition per key"),
         ("h = :v and size(r) = :n", "KeyConditionExpressions cannot contain nested operations"),
-        ("h = r", "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition"),
-        ("h.x = :v", "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: h"),
+        (
+            "h = r",
+            "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition",
+        ),
+        (
+            "h.x = :v",
+            "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: h",
+        ),
         (
             "begins_with(r, :n)",
             "Invalid KeyConditionExpression: Incorrect operand type for operator or function; operator or function: begins_with, operand type: N",

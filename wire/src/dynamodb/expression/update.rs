@@ -125,7 +125,9 @@ impl Resolver<'_> {
             let path = self.path(path)?;
             let value = match value {
                 RawValue::Term(term) => SetValue::Operand(self.set_operand(term)?),
-                RawValue::Plus(one, other) => SetValue::Plus(self.addend("+", one)?, self.addend("+", other)?),
+                RawValue::Plus(one, other) => {
+                    SetValue::Plus(self.addend("+", one)?, self.addend("+", other)?)
+                }
                 RawValue::Minus(one, other) => {
                     SetValue::Minus(self.addend("-", one)?, self.addend("-", other)?)
                 }
@@ -207,7 +209,9 @@ impl Resolver<'_> {
     /// A value that does not depend on the item must be of the right kind before the item is looked at.
     fn check_literal(&self, operator: &str, operand: &SetOperand, wanted: Kind) -> Result<(), Fault> {
         match operand {
-            SetOperand::Value(value) if value.kind() != wanted => Err(self.wrong_type(operator, type_of(value))),
+            SetOperand::Value(value) if value.kind() != wanted => {
+                Err(self.wrong_type(operator, type_of(value)))
+            }
             SetOperand::IfMissing(_, otherwise) => self.check_literal(operator, otherwise, wanted),
             _ => Ok(()),
         }
