@@ -68,7 +68,7 @@ struct Wanted {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     let mut validation = Validation::default();
     let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
-    validation.required("requestItems", &request.request_items);
+    validation.required("requestItems", &request.request_items).done()?;
     let tables = request.request_items.unwrap_or_default();
     validation.size("requestItems", "{}", tables.len(), 1..=usize::MAX).done()?;
     let mut response =

@@ -74,7 +74,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let mut validation = Validation::default();
     let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
     let metrics = read_metrics(&mut validation, request.return_item_collection_metrics.as_deref());
-    validation.required("requestItems", &request.request_items);
+    validation.required("requestItems", &request.request_items).done()?;
     let tables = request.request_items.unwrap_or_default();
     validation.size("requestItems", "{}", tables.len(), 1..=usize::MAX).done()?;
     let mut writes = Vec::new();

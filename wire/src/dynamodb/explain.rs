@@ -17,7 +17,7 @@ const TOO_LARGE: &str = "Item size has exceeded the maximum allowed size";
 const TOO_LARGE_TO_UPDATE: &str = "Item size to update has exceeded the maximum allowed size";
 const NESTED_TOO_DEEP: &str = "Nesting Levels have exceeded supported limits: Attributes in the item have nested \
                                levels beyond supported limit";
-const WRONG_TYPE: &str = "An operand in the update expression has an incorrect data type";
+pub(super) const WRONG_TYPE: &str = "An operand in the update expression has an incorrect data type";
 
 /// The fault for a write that was refused.
 pub(super) async fn write_fault(
@@ -161,7 +161,7 @@ fn of_index_keys(item: &Item, options: &TableOptions) -> Option<String> {
 /// What the store says about an item and an update that do not go together. Clients depend on some of it: to them an
 /// invalid path means that the item is not there yet.
 pub(super) fn of_item(why: &str) -> Option<&'static str> {
-    const WORDS: [(&str, &str); 9] = [
+    const WORDS: [(&str, &str); 10] = [
         (
             "leads through what does not exist",
             "The document path provided in the update expression is invalid for update",
@@ -176,6 +176,10 @@ pub(super) fn of_item(why: &str) -> Option<&'static str> {
         (
             "have no exact sum",
             "Number overflow. Attempting to store a number with magnitude larger than supported range",
+        ),
+        (
+            "the update has",
+            "Invalid UpdateExpression: The expression contains too many operators; operator count: 301",
         ),
         ("names of attributes included", TOO_LARGE_TO_UPDATE),
         ("levels deep", NESTED_TOO_DEEP),

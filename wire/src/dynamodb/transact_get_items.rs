@@ -59,7 +59,7 @@ struct ItemResponse {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     let mut validation = Validation::default();
     let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
-    validation.required("transactItems", &request.transact_items);
+    validation.required("transactItems", &request.transact_items).done()?;
     let parts = request.transact_items.unwrap_or_default();
     validation.size("transactItems", "[]", parts.len(), 1..=TRANSACTION_ITEMS_MAX);
     for (at, part) in parts.iter().enumerate() {

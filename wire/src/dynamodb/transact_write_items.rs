@@ -76,7 +76,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
     let metrics = read_metrics(&mut validation, request.return_item_collection_metrics.as_deref());
     validation.length("clientRequestToken", request.client_request_token.as_deref(), 1..=36);
-    validation.required("transactItems", &request.transact_items);
+    validation.required("transactItems", &request.transact_items).done()?;
     let items = request.transact_items.unwrap_or_default();
     validation.size("transactItems", "[]", items.len(), 1..=TRANSACTION_ITEMS_MAX).done()?;
     let mut writes = Vec::new();

@@ -6,6 +6,7 @@ use anabranch_model::table::{Action, Update};
 use serde::Deserialize;
 
 use super::attribute::{Attribute, Attributes};
+use super::explain::WRONG_TYPE;
 use super::expression::{Expressions, one_style};
 use super::legacy::{self, AttributeUpdate, Expected};
 use super::names::table_name;
@@ -63,6 +64,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Writte
         &[],
     )?;
     let key = request.key.map_or_else(|| Ok(Default::default()), Attributes::item)?;
+    let older = request.attribute_updates.is_some();
     let update = match (update, request.attribute_updates) {
         (Some(text), _) => expressions.update(text)?,
         (None, Some(updates)) => legacy::attribute_updates(updates)?,
@@ -71,5 +73,9 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Writte
     let operator = request.conditional_operator.as_deref();
     let condition = write::condition(&mut expressions, condition, request.expected, operator)?;
     expressions.finish()?;
-    write::write(context, table, Action::Update(key, update), condition, wanted).await
+    let written = write::write(context, table, Action::Update(key, update), condition, wanted).await;
+    written.map_err(|fault| match older && fault.message == WRONG_TYPE {
+        true => Fault::validation("Type mismatch for attribute to update"),
+        false => fault,
+    })
 }

@@ -57,7 +57,7 @@ struct ChangeBody {
     old_image: Option<ItemBody>,
     sequence_number: String,
     size_bytes: u64,
-    stream_view_type: &'static str,
+    stream_view_type: String,
 }
 
 /// Who made a change, where it was the service itself.
@@ -95,12 +95,6 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
 
 fn body(context: &Context, place: &Place, record: &Record) -> Result<RecordBody, Fault> {
     let change = Change::decode(&record.data).map_err(fault)?;
-    let view = match (change.event, &change.new, &change.old) {
-        (Event::Modify, Some(_), Some(_)) => "NEW_AND_OLD_IMAGES",
-        (_, Some(_), _) => "NEW_IMAGE",
-        (_, _, Some(_)) => "OLD_IMAGE",
-        _ => "KEYS_ONLY",
-    };
     let number = sequence_text(record.sequence);
     let seed = format!("{}/{}/{number}", place.stream, place.shard);
     let seconds = change.at.as_millis() / 1_000 * 1_000;
@@ -124,7 +118,7 @@ fn body(context: &Context, place: &Place, record: &Record) -> Result<RecordBody,
             old_image: change.old.map(ItemBody),
             sequence_number: number,
             size_bytes: change.size,
-            stream_view_type: view,
+            stream_view_type: place.view.clone(),
         },
     })
 }

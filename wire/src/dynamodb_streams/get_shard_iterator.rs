@@ -39,7 +39,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         .done()?;
     let given = request.stream_arn.unwrap_or_default();
     let named = Named::parse(&given)?;
-    find(context, &named).await?;
+    let view = find(context, &named).await?.view;
     let shard = shard(request.shard_id.as_deref().unwrap_or_default())?;
     let numbered = matches!(kind, Some("AT_SEQUENCE_NUMBER" | "AFTER_SEQUENCE_NUMBER"));
     let position = match (kind, request.sequence_number.as_deref()) {
@@ -72,6 +72,6 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         (Position::Latest, Next::At(position)) => position,
         (position, _) => position,
     };
-    let place = Place { stream: named.stream, shard, position };
+    let place = Place { stream: named.stream, shard, position, view };
     Ok(Response { shard_iterator: place.seal(context).await? })
 }

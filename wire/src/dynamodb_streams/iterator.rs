@@ -18,6 +18,8 @@ pub(super) struct Place {
     pub(super) stream: StreamName,
     pub(super) shard: ShardId,
     pub(super) position: Position,
+    /// The view of the stream, which every record repeats.
+    pub(super) view: String,
 }
 
 impl Place {
@@ -50,7 +52,7 @@ impl Place {
 
     /// Names have no spaces, so they separate.
     fn text(&self) -> String {
-        let Place { stream, shard, position } = self;
+        let Place { stream, shard, position, view } = self;
         let position = match position {
             Position::TrimHorizon => "horizon".to_owned(),
             Position::Latest => "latest".to_owned(),
@@ -58,11 +60,11 @@ impl Place {
             Position::After(sequence) => format!("after{sequence}"),
             Position::AtTimestamp(time) => format!("time{}", time.as_millis()),
         };
-        format!("{position} {shard} {stream}")
+        format!("{position} {shard} {stream} {view}")
     }
 
     fn parse(text: &str) -> Option<Place> {
-        let [position, shard, stream] = text.split(' ').collect::<Vec<_>>().try_into().ok()?;
+        let [position, shard, stream, view] = text.split(' ').collect::<Vec<_>>().try_into().ok()?;
         let position = match position {
             "horizon" => Position::TrimHorizon,
             "latest" => Position::Latest,
@@ -75,7 +77,12 @@ impl Place {
                 }
             },
         };
-        Some(Place { stream: StreamName::new(stream).ok()?, shard: ShardId::new(shard).ok()?, position })
+        Some(Place {
+            stream: StreamName::new(stream).ok()?,
+            shard: ShardId::new(shard).ok()?,
+            position,
+            view: view.to_owned(),
+        })
     }
 }
 
@@ -102,7 +109,7 @@ mod tests {
             };
             assert_eq!(Place::parse(&place.text()), Some(place));
         }
-        for text in ["", "at a b", "at7 s", "at7 s t u", "other s t", "after s t", "horizon s/ t"] {
+        for text in ["", "at a b v", "at7 s v", "at7 s t u v", "other s t v", "after s t v", "horizon s/ t v"] {
             assert_eq!(Place::parse(text), None, "{text}");
         }
     }
