@@ -1,0 +1,204 @@
+//! A server of the AWS protocols on a real port, with an engine in a temporary folder behind it, and a client.
+
+#![allow(dead_code, reason = "each suite uses a part of it")]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::{Engine, SystemClock, SystemDisk};
+use anabranch_model::{Clock, Result, Timestamp};
+use anabranch_wire::{Memory, Options, Ports, Reservation, Wire};
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// A clock that runs as clocks do, and can be moved on.
+#[derive(Clone)]
+pub struct MovedClock {
+    inner: Arc<SystemClock>,
+    moved: Arc<Mutex<Duration>>,
+}
+
+impl MovedClock {
+    fn new() -> Self {
+        MovedClock { inner: Arc::new(SystemClock::new()), moved: Arc::default() }
+    }
+
+    /// Moves the clock on.
+    pub fn advance(&self, by: Duration) {
+        *self.moved.lock() += by;
+    }
+}
+
+impl Clock for MovedClock {
+    fn now(&self) -> Timestamp {
+        self.inner.now().plus(*self.moved.lock())
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.inner.elapsed() + *self.moved.lock()
+    }
+}
+
+struct Plenty;
+
+#[async_trait]
+impl Memory for Plenty {
+    async fn reserve(&self, _bytes: u64) -> Result<Reservation> {
+        Ok(Box::new(()))
+    }
+}
+
+/// The server and its client.
+pub struct Harness {
+    pub clock: MovedClock,
+    pub address: SocketAddr,
+    pub engine: Engine,
+    transition: Duration,
+    folder: TempDir,
+    serving: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+    http1: Client<HttpConnector, Full<Bytes>>,
+    http2: Client<HttpConnector, Full<Bytes>>,
+}
+
+impl Harness {
+    /// Starts a server on an empty folder.
+    pub async fn start() -> Self {
+        Harness::with_transition(Duration::ZERO).await
+    }
+
+    /// Starts a server whose resources take some time to get ready.
+    pub async fn with_transition(transition: Duration) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let clock = MovedClock::new();
+        let engine = open(folder.path(), &clock);
+        let (address, serving, stop) = serve(&engine, &clock, transition).await;
+        let connector = HttpConnector::new();
+        let http1 = Client::builder(TokioExecutor::new()).build(connector.clone());
+        let http2 = Client::builder(TokioExecutor::new()).http2_only(true).build(connector);
+        Harness { clock, address, engine, transition, folder, serving, stop, http1, http2 }
+    }
+
+    /// Ends the server without a word and starts it again on what is left.
+    pub async fn crash(self) -> Self {
+        let Harness { clock, engine, transition, folder, serving, http1, http2, .. } = self;
+        serving.abort();
+        let _ = serving.await;
+        drop(engine);
+        let engine = open(folder.path(), &clock);
+        let (address, serving, stop) = serve(&engine, &clock, transition).await;
+        Harness { clock, address, engine, transition, folder, serving, stop, http1, http2 }
+    }
+
+    /// Tells the server to stop, as a signal would.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        self.http1.request(self.addressed(request)).await.expect("an answer")
+    }
+
+    /// The same, by HTTP/2 with prior knowledge.
+    pub async fn send_http2(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        self.http2.request(self.addressed(request)).await.expect("an answer")
+    }
+
+    fn addressed(&self, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        *request.uri_mut() = format!("http://{}{path}", self.address).parse().expect("an address");
+        request
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub async fn exchange(&self, request: Request<Full<Bytes>>) -> (StatusCode, HeaderMap, Bytes) {
+        whole(self.send(request).await).await
+    }
+
+    /// Calls an operation in JSON: `Kinesis_20131202.PutRecord`.
+    pub async fn call(&self, target: &str, body: Value) -> (StatusCode, Value) {
+        let (status, _, bytes) = self.exchange(json_request(target, body.to_string())).await;
+        let value =
+            if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).expect("JSON") };
+        (status, value)
+    }
+}
+
+/// A call in JSON.
+pub fn json_request(target: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
+    Request::post("/")
+        .header("content-type", "application/x-amz-json-1.1")
+        .header("x-amz-target", target)
+        .body(Full::new(body.into()))
+        .expect("a request")
+}
+
+/// Reads the whole of an answer.
+pub async fn whole(response: Response<Incoming>) -> (StatusCode, HeaderMap, Bytes) {
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.expect("a body").to_bytes();
+    (parts.status, parts.headers, bytes)
+}
+
+fn open(folder: &Path, clock: &MovedClock) -> Engine {
+    let disk = SystemDisk::open(folder).expect("the folder opens");
+    let options = anabranch_engine::Options::default();
+    Engine::open(Arc::new(disk), Arc::new(clock.clone()), options).expect("the directory opens")
+}
+
+async fn serve(
+    engine: &Engine,
+    clock: &MovedClock,
+    transition: Duration,
+) -> (SocketAddr, JoinHandle<()>, watch::Sender<bool>) {
+    let (stop, stopped) = watch::channel(false);
+    let store = Arc::new(engine.clone());
+    let wire = Arc::new(Wire::new(Options {
+        ports: Ports {
+            streams: store.clone(),
+            queues: store.clone(),
+            tables: store.clone(),
+            blobs: store.clone(),
+            admin: store,
+        },
+        clock: Arc::new(clock.clone()),
+        memory: Arc::new(Plenty),
+        stop: stopped,
+        transition,
+    }));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let serving = tokio::spawn(async move {
+        let mut connections = tokio::task::JoinSet::new();
+        loop {
+            let Ok((connection, _)) = listener.accept().await else { return };
+            let wire = wire.clone();
+            connections.spawn(async move {
+                let service = hyper::service::service_fn(move |request| {
+                    let wire = wire.clone();
+                    async move { Ok::<_, std::convert::Infallible>(wire.handle(request).await) }
+                });
+                let builder = auto::Builder::new(TokioExecutor::new());
+                // A client that goes away is no failure.
+                let _ = builder.serve_connection(TokioIo::new(connection), service).await;
+            });
+        }
+    });
+    (address, serving, stop)
+}
