@@ -79,11 +79,9 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         response.responses.insert(given.clone(), Vec::new());
         response.unprocessed_keys.insert(given.clone(), unprocessed(&keys));
         let field = format!("requestItems.{given}.member.keys");
+        validation.required(&field, &keys.keys).done()?;
         let count = keys.keys.as_ref().map_or(0, Vec::len);
-        Validation::default()
-            .required(&field, &keys.keys)
-            .size(&field, "[]", count, 1..=usize::MAX)
-            .done()?;
+        validation.size(&field, "[]", count, 1..=usize::MAX).done()?;
         let projection = projection(
             keys.projection_expression.as_deref(),
             keys.expression_attribute_names,

@@ -106,10 +106,12 @@ mod tests {
                 stream: StreamName::new("changes-1").unwrap(),
                 shard: ShardId::numbered(3),
                 position,
+                view: "NEW_IMAGE".to_owned(),
             };
             assert_eq!(Place::parse(&place.text()), Some(place));
         }
-        for text in ["", "at a b v", "at7 s v", "at7 s t u v", "other s t v", "after s t v", "horizon s/ t v"] {
+        for text in ["", "at a b v", "at7 s v", "at7 s t u v", "other s t v", "after s t v", "horizon s/ t v"]
+        {
             assert_eq!(Place::parse(text), None, "{text}");
         }
     }
