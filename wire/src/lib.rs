@@ -43,6 +43,7 @@ mod operations;
 
 mod dynamodb;
 mod dynamodb_streams;
+mod keyspaces_streams;
 mod kinesis;
 mod sts;
 

@@ -22,7 +22,7 @@ use crate::fault::Fault;
 use crate::protocol::{Form, Protocol, render_fault};
 use crate::receive::{Body, BodyError, BoxError, receive};
 use crate::request_id::RequestIds;
-use crate::{dynamodb, dynamodb_streams, kinesis, sts};
+use crate::{dynamodb, dynamodb_streams, keyspaces_streams, kinesis, sts};
 
 /// How the protocols are served.
 pub struct Options {
@@ -149,6 +149,7 @@ async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault>
     match (call.service, call.protocol) {
         (Service::DynamoDb, Protocol::Json10) => dynamodb::call(context, call).await,
         (Service::DynamoDbStreams, Protocol::Json10) => dynamodb_streams::call(context, call).await,
+        (Service::KeyspacesStreams, Protocol::Json10) => keyspaces_streams::call(context, call).await,
         (Service::Kinesis, _) => kinesis::call(context, call).await,
         (Service::Sts, Protocol::Query) => sts::call(context, call),
         _ => Err(Fault::unknown_operation(&call.operation)),
@@ -160,6 +161,7 @@ fn count(call: &Call, status: StatusCode) {
     let operations = match call.service {
         Service::DynamoDb => dynamodb::OPERATIONS,
         Service::DynamoDbStreams => dynamodb_streams::OPERATIONS,
+        Service::KeyspacesStreams => keyspaces_streams::OPERATIONS,
         Service::Kinesis => kinesis::OPERATIONS,
         _ => &[],
     };

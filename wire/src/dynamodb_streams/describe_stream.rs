@@ -76,7 +76,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     validation.one_of("shardFilter.type", kind, &["CHILD_SHARDS"]).done()?;
     let given = request.stream_arn.unwrap_or_default();
     let named = Named::parse(&given)?;
-    let known = find(context, &named).await?;
+    let known = find(context, &named).await?.ok_or_else(|| stream_not_found(&given))?;
     let after = request.exclusive_start_shard_id.as_deref().map(shard).transpose()?;
     let limit = request.limit.unwrap_or(LIMIT_MAX) as usize;
     let parent = request.shard_filter.and_then(|filter| filter.shard_id);

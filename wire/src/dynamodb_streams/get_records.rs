@@ -4,6 +4,7 @@ use anabranch_model::table::{Change, Event};
 use anabranch_model::{Error, HashKey, Next, ReadLimit, Record, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::ITERATOR;
 use super::iterator::Place;
 use super::numbers::sequence_text;
 use crate::context::Context;
@@ -76,7 +77,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         1..=LIMIT_MAX,
     );
     validation.done()?;
-    let place = Place::open(context, request.shard_iterator.as_deref().unwrap_or_default()).await?;
+    let place = Place::open(context, ITERATOR, request.shard_iterator.as_deref().unwrap_or_default()).await?;
     let limit = ReadLimit { records: request.limit.unwrap_or(LIMIT_MAX) as usize, bytes: BYTES_MAX };
     let changes = context.ports.tables.changes();
     let read = changes.read(&place.stream, &place.shard, place.position, limit).await;
@@ -87,7 +88,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let records =
         batch.records.iter().map(|record| body(context, &place, record)).collect::<Result<_, _>>()?;
     let next = match batch.next {
-        Next::At(position) => Some(Place { position, ..place }.seal(context).await?),
+        Next::At(position) => Some(Place { position, ..place }.seal(context, ITERATOR).await?),
         Next::Ended(_) => None,
     };
     Ok(Response { records, next_shard_iterator: next })
@@ -118,7 +119,7 @@ fn body(context: &Context, place: &Place, record: &Record) -> Result<RecordBody,
             old_image: change.old.map(ItemBody),
             sequence_number: number,
             size_bytes: change.size,
-            stream_view_type: place.view.clone(),
+            stream_view_type: place.note.clone(),
         },
     })
 }

@@ -1,8 +1,9 @@
 //! GetShardIterator.
 
-use anabranch_model::{Error, Next, Position, ReadLimit};
+use anabranch_model::{Error, Next, Position, ReadLimit, ShardId, StreamName};
 use serde::{Deserialize, Serialize};
 
+use super::ITERATOR;
 use super::iterator::Place;
 use super::numbers::{sequence, shard};
 use super::stream::{Named, find, stream_not_found};
@@ -39,7 +40,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         .done()?;
     let given = request.stream_arn.unwrap_or_default();
     let named = Named::parse(&given)?;
-    let view = find(context, &named).await?.view;
+    let view = find(context, &named).await?.ok_or_else(|| stream_not_found(&given))?.view;
     let shard = shard(request.shard_id.as_deref().unwrap_or_default())?;
     let numbered = matches!(kind, Some("AT_SEQUENCE_NUMBER" | "AFTER_SEQUENCE_NUMBER"));
     let position = match (kind, request.sequence_number.as_deref()) {
@@ -60,18 +61,26 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         (Some("AT_SEQUENCE_NUMBER"), Some(number)) => Position::At(sequence(number)?),
         (_, Some(number)) => Position::After(sequence(number)?),
     };
-    // The shard is looked at in any case, and the latest is what is the latest now.
-    let limit = ReadLimit { records: 1, bytes: 1 };
-    let batch = context.ports.tables.changes().read(&named.stream, &shard, position, limit).await;
-    let batch = batch.map_err(|error| match error {
+    let position = resolved(context, &named.stream, &shard, position).await.map_err(|error| match error {
         Error::StreamNotFound(_) => stream_not_found(&given),
         Error::ShardNotFound(..) => not_found("Requested resource not found: Shard does not exist"),
         other => fault(other),
     })?;
-    let position = match (position, batch.next) {
+    let place = Place { stream: named.stream, shard, position, note: view };
+    Ok(Response { shard_iterator: place.seal(context, ITERATOR).await? })
+}
+
+/// A position of a shard that exists; the latest is what is the latest now.
+pub(crate) async fn resolved(
+    context: &Context,
+    stream: &StreamName,
+    shard: &ShardId,
+    position: Position,
+) -> anabranch_model::Result<Position> {
+    let limit = ReadLimit { records: 1, bytes: 1 };
+    let batch = context.ports.tables.changes().read(stream, shard, position, limit).await?;
+    Ok(match (position, batch.next) {
         (Position::Latest, Next::At(position)) => position,
         (position, _) => position,
-    };
-    let place = Place { stream: named.stream, shard, position, view };
-    Ok(Response { shard_iterator: place.seal(context).await? })
+    })
 }

@@ -10,32 +10,31 @@ use crate::fault::Fault;
 
 /// How long an iterator is good.
 const LIFE: Duration = Duration::from_secs(15 * 60);
-const PURPOSE: &str = "change-iterator";
 
 /// Where a reader stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) stream: StreamName,
-    pub(super) shard: ShardId,
-    pub(super) position: Position,
-    /// The view of the stream, which every record repeats.
-    pub(super) view: String,
+pub(crate) struct Place {
+    pub(crate) stream: StreamName,
+    pub(crate) shard: ShardId,
+    pub(crate) position: Position,
+    /// What the service wants to find in it again, without spaces.
+    pub(crate) note: String,
 }
 
 impl Place {
-    /// The iterator of this place.
-    pub(super) async fn seal(&self, context: &Context) -> Result<String, Fault> {
+    /// The iterator of this place; no other purpose accepts it.
+    pub(crate) async fn seal(&self, context: &Context, purpose: &str) -> Result<String, Fault> {
         let text = self.text();
         context
             .tokens
-            .seal(&*context.ports.admin, &*context.clock, PURPOSE, text.as_bytes())
+            .seal(&*context.ports.admin, &*context.clock, purpose, text.as_bytes())
             .await
             .map_err(fault)
     }
 
     /// The place of an iterator.
-    pub(super) async fn open(context: &Context, iterator: &str) -> Result<Place, Fault> {
-        let opened = context.tokens.open(&*context.ports.admin, PURPOSE, iterator).await.map_err(fault)?;
+    pub(crate) async fn open(context: &Context, purpose: &str, iterator: &str) -> Result<Place, Fault> {
+        let opened = context.tokens.open(&*context.ports.admin, purpose, iterator).await.map_err(fault)?;
         let place =
             opened.as_ref().and_then(|opened| Place::parse(std::str::from_utf8(&opened.content).ok()?));
         let (Some(opened), Some(place)) = (opened, place) else {
@@ -52,7 +51,7 @@ impl Place {
 
     /// Names have no spaces, so they separate.
     fn text(&self) -> String {
-        let Place { stream, shard, position, view } = self;
+        let Place { stream, shard, position, note } = self;
         let position = match position {
             Position::TrimHorizon => "horizon".to_owned(),
             Position::Latest => "latest".to_owned(),
@@ -60,11 +59,11 @@ impl Place {
             Position::After(sequence) => format!("after{sequence}"),
             Position::AtTimestamp(time) => format!("time{}", time.as_millis()),
         };
-        format!("{position} {shard} {stream} {view}")
+        format!("{position} {shard} {stream} {note}")
     }
 
     fn parse(text: &str) -> Option<Place> {
-        let [position, shard, stream, view] = text.split(' ').collect::<Vec<_>>().try_into().ok()?;
+        let [position, shard, stream, note] = text.split(' ').collect::<Vec<_>>().try_into().ok()?;
         let position = match position {
             "horizon" => Position::TrimHorizon,
             "latest" => Position::Latest,
@@ -81,7 +80,7 @@ impl Place {
             stream: StreamName::new(stream).ok()?,
             shard: ShardId::new(shard).ok()?,
             position,
-            view: view.to_owned(),
+            note: note.to_owned(),
         })
     }
 }
@@ -106,7 +105,7 @@ mod tests {
                 stream: StreamName::new("changes-1").unwrap(),
                 shard: ShardId::numbered(3),
                 position,
-                view: "NEW_IMAGE".to_owned(),
+                note: "NEW_IMAGE".to_owned(),
             };
             assert_eq!(Place::parse(&place.text()), Some(place));
         }

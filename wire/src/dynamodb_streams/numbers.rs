@@ -11,7 +11,7 @@ use crate::fault::Fault;
 const DIGITS_MIN: usize = 21;
 
 /// A shard as clients see it.
-pub(super) fn shard_text(shard: &ShardId) -> String {
+pub(crate) fn shard_text(shard: &ShardId) -> String {
     match shard.number() {
         Some(number) => format!("shardId-{number:020}-{number:08x}"),
         None => shard.to_string(),
@@ -19,7 +19,7 @@ pub(super) fn shard_text(shard: &ShardId) -> String {
 }
 
 /// The shard that a client means.
-pub(super) fn shard(text: &str) -> Result<ShardId, Fault> {
+pub(crate) fn shard(text: &str) -> Result<ShardId, Fault> {
     let number = text.strip_prefix("shardId-").and_then(|rest| rest.split('-').next()?.parse().ok());
     let numbered = number.map(ShardId::numbered).filter(|shard| shard_text(shard) == text);
     match numbered {
@@ -29,12 +29,12 @@ pub(super) fn shard(text: &str) -> Result<ShardId, Fault> {
 }
 
 /// A number as clients see it.
-pub(super) fn sequence_text(sequence: SequenceNumber) -> String {
+pub(crate) fn sequence_text(sequence: SequenceNumber) -> String {
     format!("{:0>DIGITS_MIN$}", sequence.to_string())
 }
 
 /// The number that a client means.
-pub(super) fn sequence(text: &str) -> Result<SequenceNumber, Fault> {
+pub(crate) fn sequence(text: &str) -> Result<SequenceNumber, Fault> {
     let digits = text.trim_start_matches('0');
     let digits = if digits.is_empty() && !text.is_empty() { "0" } else { digits };
     digits.parse().map_err(|_| Fault::validation(format!("Invalid SequenceNumber: {text:.100}")))

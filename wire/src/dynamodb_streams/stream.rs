@@ -4,7 +4,10 @@
 //! which table has it now. A stream can be read for a day after it ended, when its table may be gone: how it looked is
 //! kept in a document.
 
+use std::collections::BTreeMap;
+
 use anabranch_model::admin::{Document, Owner};
+use anabranch_model::limits::PAGE_ENTRIES_MAX;
 use anabranch_model::table::TableSummary;
 use anabranch_model::{Error, StreamName, TableName, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -19,23 +22,26 @@ const TIME_CHARS: usize = "2026-01-01T00:00:00.000".len();
 
 /// A stream as its ARN names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
-    pub(super) table: TableName,
-    pub(super) label: String,
-    pub(super) stream: StreamName,
+pub(crate) struct Named {
+    pub(crate) table: TableName,
+    pub(crate) label: String,
+    pub(crate) stream: StreamName,
 }
 
 /// What is to be known of a stream.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Known {
-    pub(super) table: String,
-    pub(super) label: String,
-    pub(super) view: String,
-    pub(super) key: Vec<Element>,
-    pub(super) created_at_ms: u64,
+pub(crate) struct Known {
+    pub(crate) table: String,
+    pub(crate) label: String,
+    pub(crate) view: String,
+    pub(crate) key: Vec<Element>,
+    pub(crate) created_at_ms: u64,
+    /// The keyspace, if the table belongs to one.
+    #[serde(default)]
+    pub(crate) keyspace: Option<String>,
     /// Whether changes are still written down.
     #[serde(skip)]
-    pub(super) enabled: bool,
+    pub(crate) enabled: bool,
 }
 
 /// The label of a stream of a table that was made at this time.
@@ -51,15 +57,17 @@ impl Named {
         let resource =
             arn.splitn(6, ':').nth(5).filter(|_| arn.starts_with("arn:") && arn.contains(":dynamodb:"));
         let parts = resource.and_then(|resource| resource.strip_prefix("table/")?.split_once("/stream/"));
-        let named = parts.and_then(|(table, label)| {
-            let stream = label.get(TIME_CHARS..)?.strip_prefix('-')?;
-            Some(Named {
-                table: TableName::new(table).ok()?,
-                label: label.to_owned(),
-                stream: StreamName::new(stream).ok()?,
-            })
-        });
-        named.ok_or_else(|| stream_not_found(arn))
+        parts.and_then(|(table, label)| Named::of(table, label)).ok_or_else(|| stream_not_found(arn))
+    }
+
+    /// The stream of a table with this label.
+    pub(crate) fn of(table: &str, label: &str) -> Option<Named> {
+        let stream = label.get(TIME_CHARS..)?.strip_prefix('-')?;
+        Some(Named {
+            table: TableName::new(table).ok()?,
+            label: label.to_owned(),
+            stream: StreamName::new(stream).ok()?,
+        })
     }
 }
 
@@ -74,7 +82,7 @@ pub(super) fn stream_not_found(arn: &str) -> Fault {
 }
 
 /// What is to be known of the stream of a table, if it has one.
-pub(super) fn of_table(summary: &TableSummary) -> Option<(StreamName, Known)> {
+pub(crate) fn of_table(summary: &TableSummary) -> Option<(StreamName, Known)> {
     let stream = summary.changes.clone()?;
     let known = Known {
         table: summary.name.to_string(),
@@ -82,6 +90,7 @@ pub(super) fn of_table(summary: &TableSummary) -> Option<(StreamName, Known)> {
         view: view_name(summary.options.changes?).to_owned(),
         key: elements(&summary.options.key),
         created_at_ms: summary.created_at.as_millis(),
+        keyspace: summary.options.keyspace.as_ref().map(|shape| shape.keyspace.clone()),
         enabled: true,
     };
     Some((stream, known))
@@ -96,8 +105,7 @@ pub(crate) async fn remember(context: &Context, summary: &TableSummary) -> Resul
 }
 
 /// What is known of a stream: of its table if it has it still, otherwise of the document.
-pub(super) async fn find(context: &Context, named: &Named) -> Result<Known, Fault> {
-    let missing = || stream_not_found(&arn(context, named.table.as_str(), &named.label));
+pub(crate) async fn find(context: &Context, named: &Named) -> Result<Option<Known>, Fault> {
     let current = match context.ports.tables.table(&named.table).await {
         Ok(summary) => of_table(&summary).filter(|(stream, _)| *stream == named.stream),
         Err(Error::TableNotFound(_)) => None,
@@ -111,13 +119,11 @@ pub(super) async fn find(context: &Context, named: &Named) -> Result<Known, Faul
             document.and_then(|bytes| serde_json::from_slice::<Known>(&bytes).ok())
         }
     };
-    known
-        .filter(|known| known.label == named.label && known.table == named.table.as_str())
-        .ok_or_else(missing)
+    Ok(known.filter(|known| known.label == named.label && known.table == named.table.as_str()))
 }
 
 /// The streams that have ended and can still be read. What is remembered of others is forgotten.
-pub(super) async fn ended(context: &Context) -> Result<Vec<Known>, Fault> {
+async fn ended(context: &Context) -> Result<Vec<Known>, Fault> {
     let (mut found, mut gone, mut after) = (Vec::new(), Vec::new(), None::<String>);
     loop {
         let page = context
@@ -143,6 +149,33 @@ pub(super) async fn ended(context: &Context) -> Result<Vec<Known>, Fault> {
         context.ports.admin.delete_documents(&Owner::Store, KIND, names.to_vec()).await.map_err(fault)?;
     }
     Ok(found)
+}
+
+/// The streams that can be read, of one table or of all.
+pub(crate) async fn all_of(context: &Context, table: Option<&TableName>) -> Result<Vec<Known>, Fault> {
+    let place = |known: Known| ((known.table.clone(), known.label.clone()), known);
+    let ended = ended(context).await?.into_iter();
+    let ended = ended.filter(|known| table.is_none_or(|table| table.as_str() == known.table));
+    let mut found: BTreeMap<_, _> = ended.map(place).collect();
+    let mut names = Vec::from_iter(table.cloned());
+    let mut after = None;
+    while table.is_none() {
+        let page = context.ports.tables.tables(after.as_ref(), PAGE_ENTRIES_MAX).await.map_err(fault)?;
+        after = page.entries.last().cloned();
+        names.extend(page.entries);
+        if !page.more || after.is_none() {
+            break;
+        }
+    }
+    for name in names {
+        match context.ports.tables.table(&name).await {
+            Ok(summary) => found.extend(of_table(&summary).map(|(_, known)| place(known))),
+            // It was deleted since it was listed, or never was there.
+            Err(Error::TableNotFound(_)) => {}
+            Err(error) => return Err(fault(error)),
+        }
+    }
+    Ok(found.into_values().collect())
 }
 
 #[cfg(test)]
