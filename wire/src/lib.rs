@@ -39,8 +39,14 @@ mod limits;
 mod request_id;
 mod token;
 
+mod operations;
+
+mod dynamodb;
+mod dynamodb_streams;
+mod keyspaces_streams;
 mod kinesis;
 mod s3;
+mod sqs;
 mod sts;
 
 pub use auth::Keys;
