@@ -41,6 +41,7 @@ mod token;
 
 mod kinesis;
 mod s3;
+mod sqs;
 mod sts;
 
 pub use auth::Keys;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anabranch_model::Clock;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -23,7 +24,7 @@ use crate::fault::Fault;
 use crate::protocol::{Form, Protocol, render_fault};
 use crate::receive::{Body, BodyError, BoxError, receive};
 use crate::request_id::RequestIds;
-use crate::{kinesis, s3, sts};
+use crate::{kinesis, s3, sqs, sts};
 
 /// How the protocols are served.
 pub struct Options {
@@ -69,8 +70,8 @@ impl Wire {
     pub fn new(options: Options) -> Self {
         let run = options.clock.now().as_millis();
         let Options { ports, clock, memory, stop, transition } = options;
-        let (tokens, kinesis) = Default::default();
-        let shared = Shared { ports, clock, memory, stop, transition, tokens, kinesis };
+        let (tokens, kinesis, sqs) = Default::default();
+        let shared = Shared { ports, clock, memory, stop, transition, tokens, kinesis, sqs };
         let hosts = vec![HOST_DEFAULT.to_owned()];
         Wire { shared: Arc::new(shared), request_ids: RequestIds::new(run), keys: Keys::default(), hosts }
     }
@@ -129,21 +130,21 @@ impl Wire {
                 }
             },
         };
-        let context = self.context(request_id, scope);
+        let context = self.context(request_id, &parts, scope);
         let answered = match self.admit(&parts, call.service, &sent) {
             Ok(()) => answer(&context, &call).await,
             Err(fault) => Err(fault),
         };
         let response =
             answered.unwrap_or_else(|fault| render_fault(&fault, call.service, call.protocol, request_id));
-        let known = kinesis::OPERATIONS.iter().find(|name| **name == call.operation);
+        let known = operations_of(call.service).iter().find(|name| **name == call.operation);
         count(call.service, known.copied(), response.status());
         response
     }
 
     /// S3 has methods and paths instead of operations.
     async fn rest(&self, request_id: &str, parts: Parts, body: Body) -> Response<Body> {
-        let context = self.context(request_id, Scope::of(&parts));
+        let context = self.context(request_id, &parts, Scope::of(&parts));
         let entrance = s3::Entrance { keys: &self.keys, hosts: &self.hosts };
         let (operation, response) = s3::respond(&context, &entrance, parts, body).await;
         count(Service::S3, operation, response.status());
@@ -157,13 +158,22 @@ impl Wire {
         verified.map(drop).map_err(|refusal| refusal.fault(service))
     }
 
-    fn context(&self, request_id: &str, scope: Option<Scope>) -> Context {
+    fn context(&self, request_id: &str, parts: &Parts, scope: Option<Scope>) -> Context {
         Context {
             shared: self.shared.clone(),
             region: scope.map_or_else(|| REGION_DEFAULT.to_owned(), |scope| scope.region),
+            origin: origin(parts),
+            path: parts.uri.path().to_owned(),
             request_id: request_id.to_owned(),
         }
     }
+}
+
+/// How the caller addresses this server: addresses in answers begin like this, so that they lead back here.
+fn origin(parts: &Parts) -> String {
+    let header = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = header.or_else(|| parts.uri.authority().map(|authority| authority.as_str()));
+    format!("{}://{}", parts.uri.scheme_str().unwrap_or("http"), host.unwrap_or("localhost"))
 }
 
 /// A form names its operation in the body or, if there is none, in the query.
@@ -177,13 +187,26 @@ fn form_call(parts: &Parts, scope: Option<&Scope>, body: Bytes) -> Result<Call, 
 
 /// What is served: services with their operations.
 pub fn operations() -> Vec<(&'static str, &'static [&'static str])> {
-    vec![(Service::Kinesis.name(), kinesis::OPERATIONS), (Service::S3.name(), s3::OPERATIONS)]
+    let services = Service::all().map(|service| (service.name(), operations_of(service)));
+    services.filter(|(_, operations)| !operations.is_empty()).collect()
+}
+
+/// The operations of a service. One that is not served here has none.
+fn operations_of(service: Service) -> &'static [&'static str] {
+    match service {
+        Service::Kinesis => kinesis::OPERATIONS,
+        Service::S3 => s3::OPERATIONS,
+        Service::Sqs => sqs::OPERATIONS,
+        Service::Sts => sts::OPERATIONS,
+        _ => &[],
+    }
 }
 
 /// The services. One that is not served here knows no operation.
 async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
     match (call.service, call.protocol) {
         (Service::Kinesis, _) => kinesis::call(context, call).await,
+        (Service::Sqs, Protocol::Json10 | Protocol::Query) => sqs::call(context, call).await,
         (Service::Sts, Protocol::Query) => sts::call(context, call),
         _ => Err(Fault::unknown_operation(&call.operation)),
     }

@@ -1,10 +1,10 @@
 //! Faults as each protocol spells them.
 
 use http::{HeaderValue, Response};
-use quick_xml::escape::escape;
 use serde_json::{Map, Value};
 
 use super::Protocol;
+use super::xml::text as escape;
 use crate::dispatch::Service;
 use crate::fault::Fault;
 use crate::receive::Body;
@@ -24,7 +24,7 @@ pub(crate) fn render(
                  </Error><RequestId>{request_id}</RequestId></ErrorResponse>",
                 fault.blames(),
                 escape(code),
-                escape(&*fault.message),
+                escape(&fault.message),
             );
             protocol.response(fault.status, text.into_bytes())
         }
@@ -32,8 +32,8 @@ pub(crate) fn render(
             let text = format!(
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{}</Code><Message>{}</Message>{}\
                  <RequestId>{request_id}</RequestId><HostId>anabranch</HostId></Error>",
-                escape(&*fault.code),
-                escape(&*fault.message),
+                escape(&fault.code),
+                escape(&fault.message),
                 elements(fault),
             );
             protocol.response(fault.status, text.into_bytes())
@@ -50,9 +50,9 @@ fn elements(fault: &Fault) -> String {
         // Characters that a document cannot hold are left out.
         Value::String(text) => {
             let text = text.replace(|c: char| c.is_control(), "");
-            format!("<{name}>{}</{name}>", escape(text))
+            format!("<{name}>{}</{name}>", escape(&text))
         }
-        other => format!("<{name}>{}</{name}>", escape(other.to_string())),
+        other => format!("<{name}>{}</{name}>", escape(&other.to_string())),
     };
     fault.members.iter().map(element).collect()
 }
