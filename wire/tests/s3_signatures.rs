@@ -254,16 +254,18 @@ async fn every_chunk_is_compared() {
         };
         let good = send("good", |_| {}).await;
         assert_eq!(good.status, 200, "{}", good.text());
-        let changes: [(&str, Change); 5] = [
+        let changes: [(&str, Change); 4] = [
             ("a byte", |chunks| chunks[1] = chunks[1].replace("world", "w0rld")),
             ("a signature", |chunks| chunks[0] = chunks[0].replace("signature=", "signature=0")),
             ("the order", |chunks| chunks.swap(0, 1)),
             ("a chunk left out", |chunks| drop(chunks.remove(1))),
-            ("a chunk twice", |chunks| chunks.insert(1, chunks[0].clone())),
         ];
         for (what, change) in changes {
             assert_eq!(send("bad", change).await.refusal(), "403 SignatureDoesNotMatch", "{what}");
         }
+        // What is longer than it says goes no further, whatever its signature.
+        let twice = send("bad", |chunks| chunks.insert(1, chunks[0].clone())).await;
+        assert_eq!(twice.refusal(), "400 IncompleteBody");
         if trailers {
             let other = send("bad", |chunks| chunks[3] = chunks[3].replace("DUoRhQ", "AAAAAA")).await;
             assert_eq!(other.refusal(), "403 SignatureDoesNotMatch");
