@@ -7,7 +7,7 @@
 //! ```
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +87,7 @@ async fn up(settings: &Settings, clock: Arc<dyn Clock>) -> Result<(), Failure> {
             return Ok(());
         }
     };
-    lock.announce(server.listen, server.monitor)
+    lock.announce(reachable(server.listen), server.monitor)
         .map_err(|error| Failure::io("write the lock file of", &settings.data, &error))?;
     tell_ready(settings, &server, clock.elapsed());
 
@@ -103,6 +103,16 @@ async fn up(settings: &Settings, clock: Arc<dyn Clock>) -> Result<(), Failure> {
     // The directory is free only now, when nothing writes to it any more.
     drop(lock);
     result
+}
+
+/// Where commands on this machine find an address.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let loopback = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(loopback, address.port())
 }
 
 fn tell_ready(settings: &Settings, server: &Server, taken: Duration) {

@@ -2,7 +2,9 @@
 
 mod harness;
 
-use harness::{Data, http};
+use std::io::{Read, Write};
+
+use harness::{Data, Server, binary, http};
 
 const STREAMS: &str = "/_anabranch/v1/streams";
 
@@ -26,19 +28,58 @@ fn web_pages_are_kept_out() {
 }
 
 #[test]
-fn other_paths_say_what_is_not_served() {
+fn other_paths_are_for_the_aws_protocols() {
     let data = Data::new();
     let server = data.serve();
-    for path in ["/", "/bucket/key", "/_anabranch", "/health"] {
-        let answer = http::get(server.listen, path, &[]);
-        assert_eq!(answer.status, 404, "{path}");
-        assert!(answer.json()["message"].as_str().unwrap().contains("AWS protocols"), "{answer:?}");
-    }
+    data.stream(&["create", "clicks"]).succeeded();
     let kinesis = ["X-Amz-Target: Kinesis_20131202.ListStreams"];
-    assert_eq!(http::post(server.listen, "/", &kinesis, "{}").status, 404);
+    let answer = http::post(server.listen, "/", &kinesis, "{}");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.json()["StreamNames"], serde_json::json!(["clicks"]));
+    let s3 = http::get(server.listen, "/bucket/key", &[]);
+    assert_eq!(s3.status, 404, "{s3:?}");
+    assert!(s3.body.contains("<Code>NoSuchBucket</Code>"), "{s3:?}");
+    let page = http::post(server.listen, "/", &[kinesis[0], "Origin: http://example.org"], "{}");
+    assert_eq!(page.status, 403, "{page:?}");
     let future = http::post(server.listen, "/_anabranch/v2/streams", &[], "{}");
     assert!(future.json()["message"].as_str().unwrap().contains("version"), "{future:?}");
     assert_eq!(http::get(server.listen, STREAMS, &[]).status, 405);
+}
+
+#[test]
+fn http2_is_spoken_to_those_who_know() {
+    let data = Data::new();
+    let server = data.serve();
+    let mut socket = http::connect(server.listen);
+    // The preface, and settings without any setting.
+    socket.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
+    let mut frame = [0; 9];
+    socket.read_exact(&mut frame).unwrap();
+    assert_eq!(frame[3], 4, "the server answers with its settings: {frame:?}");
+}
+
+#[test]
+fn with_keys_only_signed_calls_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("anabranch.toml");
+    let text = "listen = \"127.0.0.1:0\"\nmonitor = \"127.0.0.1:0\"\n[access_keys]\nme = \"secret\"\n";
+    std::fs::write(&config, text).unwrap();
+    let mut command = binary();
+    command.current_dir(folder.path()).args(["up", "--config"]).arg(&config);
+    let server = Server::spawn(&mut command);
+    let address = server.listen;
+    let target = "X-Amz-Target: Kinesis_20131202.ListStreams";
+    let unsigned = http::post(address, "/", &[target], "{}");
+    assert_eq!(unsigned.status, 400, "{unsigned:?}");
+    assert_eq!(unsigned.json()["__type"], "MissingAuthenticationTokenException");
+    let unknown = "Authorization: AWS4-HMAC-SHA256 Credential=you/20261115/us-east-1/kinesis/aws4_request, \
+                   SignedHeaders=host;x-amz-date, Signature=00";
+    let stranger = http::post(address, "/", &[target, unknown, "X-Amz-Date: 20261115T000000Z"], "{}");
+    assert_eq!(stranger.status, 400, "{stranger:?}");
+    assert_ne!(stranger.json()["__type"], "UnknownOperationException");
+    // Commands on this machine need no key.
+    assert_eq!(http::post(address, STREAMS, &[], r#"{"limit":1}"#).status, 200);
+    server.stop().succeeded();
 }
 
 #[test]

@@ -39,6 +39,11 @@ mod limits;
 mod request_id;
 mod token;
 
+mod operations;
+
+mod dynamodb;
+mod dynamodb_streams;
+mod keyspaces_streams;
 mod kinesis;
 mod s3;
 mod sqs;

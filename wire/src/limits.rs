@@ -20,3 +20,5 @@ pub(crate) const REFUSED_WAIT_MAX: Duration = Duration::from_secs(5);
 pub(crate) const XML_ELEMENTS_MAX: usize = 60_000;
 /// How deep elements nest.
 pub(crate) const XML_DEPTH_MAX: usize = 8;
+/// Bytes after which a piece of a large answer is sent; a piece has at most about one record more.
+pub(crate) const PIECE_BYTES: usize = 256 << 10;

@@ -24,7 +24,7 @@ use crate::fault::Fault;
 use crate::protocol::{Form, Protocol, render_fault};
 use crate::receive::{Body, BodyError, BoxError, receive};
 use crate::request_id::RequestIds;
-use crate::{kinesis, s3, sqs, sts};
+use crate::{dynamodb, dynamodb_streams, keyspaces_streams, kinesis, s3, sqs, sts};
 
 /// How the protocols are served.
 pub struct Options {
@@ -194,6 +194,9 @@ pub fn operations() -> Vec<(&'static str, &'static [&'static str])> {
 /// The operations of a service. One that is not served here has none.
 fn operations_of(service: Service) -> &'static [&'static str] {
     match service {
+        Service::DynamoDb => dynamodb::OPERATIONS,
+        Service::DynamoDbStreams => dynamodb_streams::OPERATIONS,
+        Service::KeyspacesStreams => keyspaces_streams::OPERATIONS,
         Service::Kinesis => kinesis::OPERATIONS,
         Service::S3 => s3::OPERATIONS,
         Service::Sqs => sqs::OPERATIONS,
@@ -205,6 +208,9 @@ fn operations_of(service: Service) -> &'static [&'static str] {
 /// The services. One that is not served here knows no operation.
 async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
     match (call.service, call.protocol) {
+        (Service::DynamoDb, Protocol::Json10) => dynamodb::call(context, call).await,
+        (Service::DynamoDbStreams, Protocol::Json10) => dynamodb_streams::call(context, call).await,
+        (Service::KeyspacesStreams, Protocol::Json10) => keyspaces_streams::call(context, call).await,
         (Service::Kinesis, _) => kinesis::call(context, call).await,
         (Service::Sqs, Protocol::Json10 | Protocol::Query) => sqs::call(context, call).await,
         (Service::Sts, Protocol::Query) => sts::call(context, call),

@@ -2,6 +2,7 @@
 //! progress finish.
 
 use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, warn};
 
-use super::guard::Peer;
+use super::guard::Ends;
 use super::preface::{Language, Opened, open};
 use super::stall::Stalling;
 use super::stop::Stop;
@@ -49,18 +50,10 @@ pub(crate) async fn serve(port: Port, mut stop: Stop) {
             accepted = port.listener.accept() => accepted,
         };
         match accepted {
-            Ok((connection, peer)) => match room.clone().try_acquire_owned() {
+            Ok((connection, there)) => match room.clone().try_acquire_owned() {
                 Ok(place) => {
-                    tokio::spawn(serve_connection(
-                        port.name,
-                        connection,
-                        Introduced {
-                            peer: Peer(peer.ip()),
-                            inner: TowerToHyperService::new(port.router.clone()),
-                        },
-                        stop.clone(),
-                        place,
-                    ));
+                    let service = Introduced::new(&connection, there, port.router.clone());
+                    tokio::spawn(serve_connection(port.name, connection, service, stop.clone(), place));
                 }
                 Err(_) => turn_away(port.name, connection),
             },
@@ -78,8 +71,16 @@ pub(crate) async fn serve(port: Port, mut stop: Stop) {
 /// A service that is told who calls.
 #[derive(Clone)]
 struct Introduced {
-    peer: Peer,
+    ends: Ends,
     inner: TowerToHyperService<Router>,
+}
+
+impl Introduced {
+    fn new(connection: &TcpStream, there: SocketAddr, router: Router) -> Self {
+        // Whoever cannot be told where he came in has come in nowhere that counts as this machine.
+        let here = connection.local_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |here| here.ip());
+        Introduced { ends: Ends { here, there: there.ip() }, inner: TowerToHyperService::new(router) }
+    }
 }
 
 impl Service<Request<Incoming>> for Introduced {
@@ -88,7 +89,7 @@ impl Service<Request<Incoming>> for Introduced {
     type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(self.peer);
+        request.extensions_mut().insert(self.ends);
         self.inner.call(request)
     }
 }

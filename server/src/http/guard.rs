@@ -18,17 +18,28 @@ pub(crate) struct Guard {
     pub(crate) unguarded: Option<fn(&str) -> bool>,
 }
 
-/// Who is at the other end of a connection.
+/// Both ends of a connection.
 #[derive(Clone, Copy)]
-pub(super) struct Peer(pub(super) IpAddr);
+pub(super) struct Ends {
+    pub(super) here: IpAddr,
+    pub(super) there: IpAddr,
+}
+
+impl Ends {
+    /// Whether the caller is on this machine.
+    fn are_one_machine(self) -> bool {
+        let there = self.there.to_canonical();
+        there.is_loopback() || there == self.here.to_canonical()
+    }
+}
 
 /// Refuses requests of web pages, and of other machines.
 pub(crate) async fn refuse_strangers(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     if guard.unguarded.is_some_and(|unguarded| unguarded(request.uri().path())) {
         return next.run(request).await;
     }
-    let peer = request.extensions().get::<Peer>().copied();
-    match refusal(request.headers(), request.uri(), peer) {
+    let ends = request.extensions().get::<Ends>().copied();
+    match refusal(request.headers(), request.uri(), ends) {
         Some(message) => {
             let body = json!({ "error": { "code": "invalid", "message": message }, "message": message });
             (StatusCode::FORBIDDEN, Json(body)).into_response()
@@ -37,8 +48,8 @@ pub(crate) async fn refuse_strangers(State(guard): State<Guard>, request: Reques
     }
 }
 
-fn refusal(headers: &HeaderMap, uri: &Uri, peer: Option<Peer>) -> Option<&'static str> {
-    if peer.is_some_and(|Peer(address)| !address.to_canonical().is_loopback()) {
+fn refusal(headers: &HeaderMap, uri: &Uri, ends: Option<Ends>) -> Option<&'static str> {
+    if ends.is_some_and(|ends| !ends.are_one_machine()) {
         return Some("the control API answers this machine only");
     }
     if headers.contains_key(header::ORIGIN) {
@@ -46,27 +57,30 @@ fn refusal(headers: &HeaderMap, uri: &Uri, peer: Option<Peer>) -> Option<&'stati
     }
     let mut hosts = headers.get_all(header::HOST).iter();
     let named_local = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host.to_str().is_ok_and(is_loopback),
+        (Some(host), None) => host.to_str().is_ok_and(|host| is_local(host, ends)),
         // HTTP/2 names the host in place of the header.
         (None, _) => uri.authority().is_some(),
         _ => false,
     };
-    let asked_local = uri.authority().is_none_or(|authority| is_loopback(authority.as_str()));
+    let asked_local = uri.authority().is_none_or(|authority| is_local(authority.as_str(), ends));
     (!named_local || !asked_local).then_some(
         "the Host header must be localhost or a loopback address: other names may be a web page in disguise",
     )
 }
 
 /// Whether `host`, with or without a port, can only mean this machine. Names below `localhost` do, and buckets have such
-/// names.
-fn is_loopback(host: &str) -> bool {
+/// names; so does the address that the caller has reached.
+fn is_local(host: &str, ends: Option<Ends>) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
     let last = name.rsplit('.').next().unwrap_or(name);
-    last.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    let reached =
+        |address: IpAddr| ends.is_some_and(|ends| ends.here.to_canonical() == address.to_canonical());
+    last.eq_ignore_ascii_case("localhost")
+        || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback() || reached(address))
 }
 
 #[cfg(test)]
@@ -87,7 +101,7 @@ mod tests {
             "[::1]:4566",
             "[::1]",
         ] {
-            assert!(is_loopback(host), "{host}");
+            assert!(is_local(host, None), "{host}");
         }
         for host in [
             "",
@@ -102,7 +116,7 @@ mod tests {
             "localhost.",
             "xlocalhost",
         ] {
-            assert!(!is_loopback(host), "{host}");
+            assert!(!is_local(host, None), "{host}");
         }
     }
 
@@ -116,13 +130,19 @@ mod tests {
         headers.insert(header::HOST, HeaderValue::from_static("localhost:4566"));
         assert!(refusal(&headers, &uri, None).is_none());
         assert!(refusal(&headers, &Uri::from_static("http://example.org/"), None).is_some());
-        let peer = |text: &str| Some(Peer(text.parse().unwrap()));
-        for local in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
-            assert!(refusal(&headers, &uri, peer(local)).is_none(), "{local}");
+        let ends = |here: &str, there: &str| {
+            Some(Ends { here: here.parse().unwrap(), there: there.parse().unwrap() })
+        };
+        for there in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "10.0.0.1", "::ffff:10.0.0.1"] {
+            assert!(refusal(&headers, &uri, ends("10.0.0.1", there)).is_none(), "{there}");
         }
-        for stranger in ["10.0.0.1", "::", "::ffff:10.0.0.1"] {
-            assert!(refusal(&headers, &uri, peer(stranger)).is_some(), "{stranger}");
+        for there in ["10.0.0.2", "::", "::ffff:10.0.0.2"] {
+            assert!(refusal(&headers, &uri, ends("10.0.0.1", there)).is_some(), "{there}");
         }
+        headers.insert(header::HOST, HeaderValue::from_static("10.0.0.1:4566"));
+        assert!(refusal(&headers, &uri, ends("10.0.0.1", "10.0.0.1")).is_none());
+        assert!(refusal(&headers, &uri, ends("10.0.0.3", "10.0.0.3")).is_some());
+        headers.insert(header::HOST, HeaderValue::from_static("localhost:4566"));
         headers.append(header::HOST, HeaderValue::from_static("example.org"));
         assert!(refusal(&headers, &uri, None).is_some(), "two Hosts");
         headers.insert(header::HOST, HeaderValue::from_static("localhost:4566"));

@@ -1,17 +1,24 @@
 //! GetRecords.
 
 use anabranch_model::limits::READ_RECORDS_MAX;
-use anabranch_model::{Batch, Error, Next, Position, ReadLimit, StreamName};
+use anabranch_model::{Batch, Error, Next, Position, ReadLimit, Record, StreamName};
+use bytes::Bytes;
+use futures_util::stream;
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::errors::{fault, invalid};
 use super::iterator::Place;
+use super::pieces::Pieces;
 use super::records::RecordShape;
 use super::settings;
 use super::shards::{self, ChildShard};
 use super::stream::of_arn;
+use crate::answer::Answer;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::protocol::Protocol;
+use crate::receive::Body;
 use crate::validation::Validation;
 
 #[derive(Debug, Deserialize)]
@@ -23,16 +30,54 @@ pub(super) struct Request {
     stream_arn: Option<String>,
 }
 
+/// A batch and what comes after it.
+pub(super) struct Response {
+    records: Vec<Record>,
+    encryption: Option<&'static str>,
+    rest: Rest,
+}
+
+/// What an answer has behind its records.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Response {
-    records: Vec<RecordShape>,
+struct Rest {
     /// Absent when the shard is read to its end; then the shards that continue it are there, and only then.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_shard_iterator: Option<String>,
     millis_behind_latest: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     child_shards: Option<Vec<ChildShard>>,
+}
+
+/// All of an answer, where it is spelled in one go.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Whole {
+    records: Vec<RecordShape>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+impl Answer for Response {
+    fn render(self, protocol: Protocol) -> Result<http::Response<Body>, Fault> {
+        let Response { records, encryption, rest } = self;
+        match protocol {
+            Protocol::Json10 | Protocol::Json11 => {
+                let ending = protocol.encode(&rest)?;
+                let mut pieces = Pieces::new(records, encryption, ending);
+                let first = pieces.next().unwrap_or_default();
+                if pieces.is_done() {
+                    return Ok(protocol.response(StatusCode::OK, first));
+                }
+                let all = std::iter::once(first).chain(pieces);
+                Ok(protocol.streamed(stream::iter(all.map(Bytes::from))))
+            }
+            Protocol::Cbor | Protocol::RpcCbor | Protocol::Query | Protocol::Xml => {
+                let records = records.into_iter().map(|record| RecordShape::of(record, encryption)).collect();
+                Whole { records, rest }.render(protocol)
+            }
+        }
+    }
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
@@ -52,12 +97,9 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         Next::At(position) => (Some(Place { position, ..place }.seal(context).await?), None),
         Next::Ended(ids) => (None, Some(shards::children(context, &place.stream, &place.shard, &ids).await?)),
     };
-    Ok(Response {
-        records: batch.records.into_iter().map(|record| RecordShape::of(record, encryption)).collect(),
-        next_shard_iterator,
-        millis_behind_latest: u64::try_from(batch.behind.as_millis()).unwrap_or(u64::MAX),
-        child_shards,
-    })
+    let millis_behind_latest = u64::try_from(batch.behind.as_millis()).unwrap_or(u64::MAX);
+    let rest = Rest { next_shard_iterator, millis_behind_latest, child_shards };
+    Ok(Response { records: batch.records, encryption, rest })
 }
 
 /// Reads from a place. Behind damaged records it goes on, because no other answer would ever let a reader pass them.

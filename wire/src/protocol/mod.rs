@@ -6,9 +6,12 @@ mod query;
 mod xml;
 
 use bytes::Bytes;
+use futures_core::Stream;
+use futures_util::StreamExt;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Response, StatusCode};
-use http_body_util::{BodyExt, Empty, Full};
+use http_body::Frame;
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -18,7 +21,7 @@ pub(crate) use query::{Form, document};
 pub(crate) use xml::{Spelling, is_allowed, members};
 
 use crate::fault::Fault;
-use crate::receive::Body;
+use crate::receive::{Body, BodyError};
 
 /// The language of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +83,14 @@ impl Protocol {
                 serde_json::to_vec(value).map_err(|error| failed(error.to_string()))
             }
         }
+    }
+
+    /// An answer whose body comes in pieces.
+    pub(crate) fn streamed(self, pieces: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
+        let frames = pieces.map(|piece| Ok::<_, BodyError>(Frame::data(piece)));
+        let mut response = self.response(StatusCode::OK, Vec::new());
+        *response.body_mut() = StreamBody::new(frames).boxed_unsync();
+        response
     }
 
     /// An answer with this body.

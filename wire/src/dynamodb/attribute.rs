@@ -1,0 +1,393 @@
+//! Values and items as JSON spells them: `{"S": "text"}`, and so on for ten types.
+//!
+//! A value of the wrong shape is no request at all, and the parser refuses it. One of the right shape that cannot be
+//! is a value with a complaint ([`Attribute`]), because where it stands decides how the complaint is worded.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use anabranch_model::table::{Item, Kind, Number, Value};
+use bytes::Bytes;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::binary::Binary;
+use crate::fault::Fault;
+
+/// The types, in the order in which messages list them.
+pub(super) const TYPE_NAMES: [&str; 10] = ["S", "BOOL", "N", "NS", "BS", "SS", "B", "L", "M", "NULL"];
+
+const EMPTY: &str = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes";
+const SEVERAL: &str = "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes";
+/// What complaints about parameters begin with.
+pub(super) const INVALID: &str = "One or more parameter values were invalid:";
+
+/// A value that arrived, or what is wrong with it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Attribute(pub(super) Result<Value, String>);
+
+/// An item or a key that arrived, or what is wrong with it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Attributes(pub(super) Result<Item, String>);
+
+/// An item that is answered.
+#[derive(Debug)]
+pub(crate) struct ItemBody(pub(crate) Item);
+
+impl Attribute {
+    /// The value.
+    pub(super) fn value(self) -> Result<Value, Fault> {
+        self.0.map_err(Fault::validation)
+    }
+}
+
+impl Attributes {
+    /// The item.
+    pub(super) fn item(self) -> Result<Item, Fault> {
+        self.0.map_err(Fault::validation)
+    }
+}
+
+/// The type of a kind of value.
+pub(super) fn type_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text => "S",
+        Kind::Number => "N",
+        Kind::Binary => "B",
+        Kind::Bool => "BOOL",
+        Kind::Null => "NULL",
+        Kind::List => "L",
+        Kind::Map => "M",
+        Kind::TextSet => "SS",
+        Kind::NumberSet => "NS",
+        Kind::BinarySet => "BS",
+    }
+}
+
+/// The type of a kind of value, as some messages write it out.
+pub(super) fn type_in_words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text => "STRING",
+        Kind::Number => "NUMBER",
+        Kind::Binary => "BINARY",
+        Kind::Bool => "BOOLEAN",
+        Kind::Null => "NULL",
+        Kind::List => "LIST",
+        Kind::Map => "MAP",
+        Kind::TextSet => "STRING_SET",
+        Kind::NumberSet => "NUMBER_SET",
+        Kind::BinarySet => "BINARY_SET",
+    }
+}
+
+/// The kind of value with this type.
+pub(super) fn kind_named(name: &str) -> Option<Kind> {
+    let kinds = [
+        Kind::Text,
+        Kind::Number,
+        Kind::Binary,
+        Kind::Bool,
+        Kind::Null,
+        Kind::List,
+        Kind::Map,
+        Kind::TextSet,
+        Kind::NumberSet,
+        Kind::BinarySet,
+    ];
+    kinds.into_iter().find(|kind| type_name(*kind) == name)
+}
+
+impl<'de> Deserialize<'de> for Attribute {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(AttributeVisitor)
+    }
+}
+
+struct AttributeVisitor;
+
+impl<'de> Visitor<'de> for AttributeVisitor {
+    type Value = Attribute;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an attribute value")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Attribute, M::Error> {
+        let mut found: Option<Result<Value, String>> = None;
+        let mut several = false;
+        while let Some(name) = map.next_key::<TypeName>()? {
+            // Clients that know all types may send those that are not meant as null.
+            let value = match name {
+                TypeName::S => map.next_value::<Option<String>>()?.map(|text| Ok(Value::Text(text))),
+                TypeName::N => {
+                    map.next_value::<Option<String>>()?.map(|text| number(&text).map(Value::Number))
+                }
+                TypeName::B => map.next_value::<Option<Binary>>()?.map(|bytes| Ok(Value::Binary(bytes.0))),
+                TypeName::Bool => map.next_value::<Option<bool>>()?.map(|value| Ok(Value::Bool(value))),
+                TypeName::Null => map.next_value::<Option<bool>>()?.map(null),
+                TypeName::Ss => map.next_value::<Option<Vec<String>>>()?.map(text_set),
+                TypeName::Ns => map.next_value::<Option<Vec<String>>>()?.map(|texts| number_set(&texts)),
+                TypeName::Bs => map.next_value::<Option<Vec<Binary>>>()?.map(binary_set),
+                TypeName::L => map.next_value::<Option<Vec<Attribute>>>()?.map(list),
+                TypeName::M => map.next_value::<Option<Attributes>>()?.map(|map| map.0.map(Value::Map)),
+                TypeName::Unknown => {
+                    map.next_value::<IgnoredAny>()?;
+                    None
+                }
+            };
+            several |= found.is_some() && value.is_some();
+            found = found.or(value);
+        }
+        Ok(Attribute(match found {
+            _ if several => Err(SEVERAL.to_string()),
+            Some(value) => value,
+            None => Err(EMPTY.to_string()),
+        }))
+    }
+}
+
+#[derive(Deserialize)]
+enum TypeName {
+    S,
+    N,
+    B,
+    #[serde(rename = "BOOL")]
+    Bool,
+    #[serde(rename = "NULL")]
+    Null,
+    #[serde(rename = "SS")]
+    Ss,
+    #[serde(rename = "NS")]
+    Ns,
+    #[serde(rename = "BS")]
+    Bs,
+    L,
+    M,
+    #[serde(other)]
+    Unknown,
+}
+
+impl<'de> Deserialize<'de> for Attributes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let attributes = BTreeMap::<String, Attribute>::deserialize(deserializer)?;
+        let values = attributes.into_iter().map(|(name, attribute)| attribute.0.map(|value| (name, value)));
+        Ok(Attributes(values.collect()))
+    }
+}
+
+/// A number from its text.
+fn number(text: &str) -> Result<Number, String> {
+    text.parse::<Number>().map_err(|error| {
+        let why = error.to_string();
+        let out_of_range = |what: &str, how: &str| {
+            format!("Number {what}. Attempting to store a number with magnitude {how} than supported range")
+        };
+        if why.contains("significant digits") {
+            "Attempting to store more than 38 significant digits in a Number".to_string()
+        } else if why.contains("magnitude is 1E+") {
+            out_of_range("overflow", "larger")
+        } else if why.contains("magnitude is below") {
+            out_of_range("underflow", "smaller")
+        } else if text.is_empty() {
+            "The parameter cannot be converted to a numeric value".to_string()
+        } else {
+            format!("The parameter cannot be converted to a numeric value: {text}")
+        }
+    })
+}
+
+fn null(value: bool) -> Result<Value, String> {
+    match value {
+        true => Ok(Value::Null),
+        false => Err(format!("{INVALID} Null attribute value types must have the value of true")),
+    }
+}
+
+fn list(attributes: Vec<Attribute>) -> Result<Value, String> {
+    attributes.into_iter().map(|attribute| attribute.0).collect::<Result<_, _>>().map(Value::List)
+}
+
+fn text_set(texts: Vec<String>) -> Result<Value, String> {
+    if texts.is_empty() {
+        return Err(format!("{INVALID} An string set  may not be empty"));
+    }
+    let twice = || format!("{INVALID} Input collection [{}] contains duplicates.", texts.join(", "));
+    Value::text_set(texts.clone()).map_err(|_| twice())
+}
+
+fn number_set(texts: &[String]) -> Result<Value, String> {
+    if texts.is_empty() {
+        return Err(format!("{INVALID} An number set  may not be empty"));
+    }
+    let numbers = texts.iter().map(|text| number(text)).collect::<Result<Vec<_>, _>>()?;
+    Value::number_set(numbers).map_err(|_| "Input collection contains duplicates".to_string())
+}
+
+fn binary_set(all: Vec<Binary>) -> Result<Value, String> {
+    if all.is_empty() {
+        return Err(format!("{INVALID} Binary sets should not be empty"));
+    }
+    let bytes: Vec<Bytes> = all.into_iter().map(|binary| binary.0).collect();
+    Value::binary_set(bytes)
+        .map_err(|_| format!("{INVALID} Input collection of type BS contains duplicates."))
+}
+
+impl Serialize for ItemBody {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_item(&self.0, serializer)
+    }
+}
+
+fn serialize_item<S: Serializer>(item: &Item, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(item.len()))?;
+    for (name, value) in item.iter() {
+        map.serialize_entry(name, &ValueBody(value))?;
+    }
+    map.end()
+}
+
+/// A value that is answered.
+struct ValueBody<'a>(&'a Value);
+
+/// A map within a value.
+struct MapBody<'a>(&'a Item);
+
+impl Serialize for MapBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_item(self.0, serializer)
+    }
+}
+
+impl Serialize for ValueBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        let name = type_name(self.0.kind());
+        match self.0 {
+            Value::Text(text) => map.serialize_entry(name, text)?,
+            Value::Number(number) => map.serialize_entry(name, &number.to_string())?,
+            Value::Binary(bytes) => map.serialize_entry(name, &Binary(bytes.clone()))?,
+            Value::Bool(value) => map.serialize_entry(name, value)?,
+            Value::Null => map.serialize_entry(name, &true)?,
+            Value::List(list) => {
+                map.serialize_entry(name, &list.iter().map(ValueBody).collect::<Vec<_>>())?
+            }
+            Value::Map(inner) => map.serialize_entry(name, &MapBody(inner))?,
+            Value::TextSet(set) => map.serialize_entry(name, set)?,
+            Value::NumberSet(set) => {
+                map.serialize_entry(name, &set.iter().map(Number::to_string).collect::<Vec<_>>())?;
+            }
+            Value::BinarySet(set) => {
+                map.serialize_entry(
+                    name,
+                    &set.iter().map(|bytes| Binary(bytes.clone())).collect::<Vec<_>>(),
+                )?;
+            }
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<Item, String> {
+        serde_json::from_str::<Attributes>(json).map_err(|error| format!("shape: {error}"))?.0
+    }
+
+    fn wrong(value: &str) -> String {
+        read(&format!(r#"{{"a":{value}}}"#)).unwrap_err()
+    }
+
+    #[test]
+    fn all_types_come_back() {
+        let json = concat!(
+            r#"{"b":{"B":"AP+A"},"bs":{"BS":["AQ==","Ag=="]},"l":{"L":[{"S":""},{"L":[]},{"M":{}}]},"#,
+            r#""m":{"M":{"x y":{"N":"-0.5"}}},"n":{"N":"12345678901234567890123456789012345678"},"#,
+            r#""no":{"BOOL":false},"ns":{"NS":["-1","3"]},"nu":{"NULL":true},"s":{"S":"ü\u0000"},"#,
+            r#""ss":{"SS":["","a"]},"yes":{"BOOL":true}}"#
+        );
+        let item = read(json).unwrap();
+        assert_eq!(serde_json::to_string(&ItemBody(item.clone())).unwrap(), json);
+        assert_eq!(item.get("n").map(Value::kind), Some(Kind::Number));
+    }
+
+    #[test]
+    fn numbers_are_brought_to_one_spelling() {
+        for (text, spelled) in
+            [("007.50", "7.5"), ("1e3", "1000"), ("-0", "0"), (".5", "0.5"), ("1E-3", "0.001")]
+        {
+            let item = read(&format!(r#"{{"a":{{"N":"{text}"}}}}"#)).unwrap();
+            assert_eq!(
+                serde_json::to_string(&ItemBody(item)).unwrap(),
+                format!(r#"{{"a":{{"N":"{spelled}"}}}}"#)
+            );
+        }
+    }
+
+    #[test]
+    fn null_members_are_not_there() {
+        let item = read(r#"{"a":{"S":null,"N":"1","M":null}}"#).unwrap();
+        assert_eq!(item, Item::new().with("a", 1));
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_told_in_the_words_of_the_service() {
+        assert_eq!(wrong("{}"), EMPTY);
+        assert_eq!(wrong(r#"{"X":1}"#), EMPTY);
+        assert_eq!(wrong(r#"{"S":null}"#), EMPTY);
+        assert_eq!(wrong(r#"{"S":"a","N":"1"}"#), SEVERAL);
+        assert_eq!(wrong(r#"{"L":[{"M":{"x":{}}}]}"#), EMPTY);
+        assert_eq!(wrong(r#"{"N":"abc"}"#), "The parameter cannot be converted to a numeric value: abc");
+        assert_eq!(wrong(r#"{"N":""}"#), "The parameter cannot be converted to a numeric value");
+        assert_eq!(
+            wrong(r#"{"N":"123456789012345678901234567890123456789"}"#),
+            "Attempting to store more than 38 significant digits in a Number"
+        );
+        assert!(wrong(r#"{"N":"1e126"}"#).starts_with("Number overflow."));
+        assert!(wrong(r#"{"N":"-1e126"}"#).starts_with("Number overflow."));
+        assert!(wrong(r#"{"N":"1e-131"}"#).starts_with("Number underflow."));
+        assert!(wrong(r#"{"NULL":false}"#).ends_with("must have the value of true"));
+        assert!(wrong(r#"{"SS":[]}"#).ends_with("An string set  may not be empty"));
+        assert!(wrong(r#"{"NS":[]}"#).ends_with("An number set  may not be empty"));
+        assert!(wrong(r#"{"BS":[]}"#).ends_with("Binary sets should not be empty"));
+        assert!(
+            wrong(r#"{"SS":["a","b","a"]}"#).ends_with("Input collection [a, b, a] contains duplicates.")
+        );
+        assert_eq!(wrong(r#"{"NS":["1","1.0"]}"#), "Input collection contains duplicates");
+        assert!(wrong(r#"{"BS":["YQ==","YQ=="]}"#).ends_with("of type BS contains duplicates."));
+    }
+
+    #[test]
+    fn values_of_the_wrong_shape_are_no_requests() {
+        for value in [
+            "1",
+            "\"x\"",
+            "[]",
+            "null",
+            r#"{"S":1}"#,
+            r#"{"N":1}"#,
+            r#"{"B":"***"}"#,
+            r#"{"B":"YQ"}"#,
+            r#"{"BOOL":"true"}"#,
+            r#"{"NULL":1}"#,
+            r#"{"SS":"a"}"#,
+            r#"{"SS":[1]}"#,
+            r#"{"L":{}}"#,
+            r#"{"M":[]}"#,
+            r#"{"BS":[[1]]}"#,
+            r#"{"S":["a"]}"#,
+        ] {
+            assert!(wrong(value).starts_with("shape: "), "{value}");
+        }
+    }
+
+    #[test]
+    fn every_type_has_a_name() {
+        for name in TYPE_NAMES {
+            assert_eq!(kind_named(name).map(type_name), Some(name));
+        }
+        assert_eq!(kind_named("s"), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! BatchGetItem.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anabranch_model::TableName;
+use anabranch_model::limits::BATCH_GET_ITEMS_MAX;
+use anabranch_model::table::{Get, Got, Item};
+use serde::{Deserialize, Serialize};
+
+use super::attribute::{Attributes, ItemBody};
+use super::capacity::{Consumed, Detail, read_units};
+use super::explain::keys_fault;
+use super::get_item::projection;
+use super::names::table_name;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::validation::Validation;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    request_items: Option<BTreeMap<String, Keys>>,
+    return_consumed_capacity: Option<String>,
+}
+
+/// The items that are wanted of one table.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Keys {
+    keys: Option<Vec<Attributes>>,
+    consistent_read: Option<bool>,
+    projection_expression: Option<String>,
+    expression_attribute_names: Option<BTreeMap<String, String>>,
+    attributes_to_get: Option<Vec<String>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Response {
+    responses: BTreeMap<String, Vec<ItemBody>>,
+    unprocessed_keys: BTreeMap<String, Unprocessed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumed_capacity: Option<Vec<Consumed>>,
+}
+
+/// What is to be asked for again, as it was asked for.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Unprocessed {
+    keys: Vec<ItemBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consistent_read: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    projection_expression: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expression_attribute_names: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attributes_to_get: Option<Vec<String>>,
+}
+
+/// One item that is wanted, and under which name its table was given.
+struct Wanted {
+    given: String,
+    table: TableName,
+    key: Item,
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
+    let mut validation = Validation::default();
+    let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
+    validation.required("requestItems", &request.request_items).done()?;
+    let tables = request.request_items.unwrap_or_default();
+    validation.size("requestItems", "{}", tables.len(), 1..=usize::MAX).done()?;
+    let mut response =
+        Response { responses: BTreeMap::new(), unprocessed_keys: BTreeMap::new(), consumed_capacity: None };
+    let (mut wanted, mut gets) = (Vec::new(), Vec::new());
+    for (given, keys) in tables {
+        let table = table_name(Some(&given))?;
+        response.responses.insert(given.clone(), Vec::new());
+        response.unprocessed_keys.insert(given.clone(), unprocessed(&keys));
+        let field = format!("requestItems.{given}.member.keys");
+        validation.required(&field, &keys.keys).done()?;
+        let count = keys.keys.as_ref().map_or(0, Vec::len);
+        validation.size(&field, "[]", count, 1..=usize::MAX).done()?;
+        let projection = projection(
+            keys.projection_expression.as_deref(),
+            keys.expression_attribute_names,
+            keys.attributes_to_get,
+        )?;
+        let consistent = keys.consistent_read.unwrap_or(false);
+        for key in keys.keys.unwrap_or_default() {
+            let key = key.item()?;
+            gets.push((table.clone(), Get { key: key.clone(), consistent, projection: projection.clone() }));
+            wanted.push(Wanted { given: given.clone(), table: table.clone(), key });
+        }
+    }
+    if wanted.len() > BATCH_GET_ITEMS_MAX {
+        return Err(Fault::validation("Too many items requested for the BatchGetItem call"));
+    }
+    let consistent: BTreeSet<_> =
+        gets.iter().filter(|(_, get)| get.consistent).map(|(table, _)| table.clone()).collect();
+    let got = match context.ports.tables.batch_get(gets).await {
+        Ok(got) => got,
+        Err(error) => {
+            let keys: Vec<_> = wanted.iter().map(|wanted| (&wanted.table, &wanted.key)).collect();
+            if twice(keys.iter().copied()) {
+                return Err(Fault::validation(DUPLICATES));
+            }
+            return Err(keys_fault(context, &keys, error).await);
+        }
+    };
+    let mut units = BTreeMap::new();
+    for (Wanted { given, table, key }, got) in wanted.into_iter().zip(got) {
+        let size = if let Got::Item(item) = &got { item.size() } else { 0 };
+        *units.entry(table.clone()).or_insert(0.0) += read_units(size, consistent.contains(&table));
+        match got {
+            Got::Item(item) => response.responses.entry(given).or_default().push(ItemBody(item)),
+            Got::Missing => {}
+            Got::NotRead => {
+                if let Some(unprocessed) = response.unprocessed_keys.get_mut(&given) {
+                    unprocessed.keys.push(ItemBody(key));
+                }
+            }
+        }
+    }
+    response.unprocessed_keys.retain(|_, unprocessed| !unprocessed.keys.is_empty());
+    response.consumed_capacity = capacity.consumed_by(&units);
+    Ok(response)
+}
+
+pub(super) const DUPLICATES: &str = "Provided list of item keys contains duplicates";
+
+/// Whether one item of a table is named twice.
+pub(super) fn twice<'a>(keys: impl Iterator<Item = (&'a TableName, &'a Item)>) -> bool {
+    let mut seen: BTreeMap<&TableName, Vec<&Item>> = BTreeMap::new();
+    for (table, key) in keys {
+        let of_table = seen.entry(table).or_default();
+        if of_table.contains(&key) {
+            return true;
+        }
+        of_table.push(key);
+    }
+    false
+}
+
+fn unprocessed(keys: &Keys) -> Unprocessed {
+    Unprocessed {
+        keys: Vec::new(),
+        consistent_read: keys.consistent_read,
+        projection_expression: keys.projection_expression.clone(),
+        expression_attribute_names: keys.expression_attribute_names.clone(),
+        attributes_to_get: keys.attributes_to_get.clone(),
+    }
+}

@@ -1,0 +1,161 @@
+//! BatchWriteItem.
+
+use std::collections::BTreeMap;
+
+use anabranch_model::limits::BATCH_WRITE_ITEMS_MAX;
+use anabranch_model::table::{Action, Item};
+use anabranch_model::{Error, TableName};
+use serde::{Deserialize, Serialize};
+
+use super::attribute::{Attributes, ItemBody};
+use super::batch_get_item::{DUPLICATES, twice};
+use super::capacity::{Consumed, Detail, write_units};
+use super::errors::fault;
+use super::explain::{of_action, of_item};
+use super::names::table_name;
+use super::write::{CollectionMetrics, collection, item_of, read_metrics};
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::validation::Validation;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    request_items: Option<BTreeMap<String, Vec<WriteRequest>>>,
+    return_consumed_capacity: Option<String>,
+    return_item_collection_metrics: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct WriteRequest {
+    put_request: Option<PutRequest>,
+    delete_request: Option<DeleteRequest>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct PutRequest {
+    item: Option<Attributes>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct DeleteRequest {
+    key: Option<Attributes>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Response {
+    unprocessed_items: BTreeMap<String, Vec<Unprocessed>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item_collection_metrics: Option<BTreeMap<String, Vec<CollectionMetrics>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumed_capacity: Option<Vec<Consumed>>,
+}
+
+/// A write that is to be sent again.
+#[derive(Debug, Serialize)]
+enum Unprocessed {
+    #[serde(rename = "PutRequest")]
+    Put {
+        #[serde(rename = "Item")]
+        item: ItemBody,
+    },
+    #[serde(rename = "DeleteRequest")]
+    Delete {
+        #[serde(rename = "Key")]
+        key: ItemBody,
+    },
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
+    let mut validation = Validation::default();
+    let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
+    let metrics = read_metrics(&mut validation, request.return_item_collection_metrics.as_deref());
+    validation.required("requestItems", &request.request_items).done()?;
+    let tables = request.request_items.unwrap_or_default();
+    validation.size("requestItems", "{}", tables.len(), 1..=usize::MAX).done()?;
+    let mut writes = Vec::new();
+    let mut given_as = BTreeMap::new();
+    for (given, requests) in tables {
+        let table = table_name(Some(&given))?;
+        let field = format!("requestItems.{given}.member");
+        Validation::default().size(&field, "[]", requests.len(), 1..=usize::MAX).done()?;
+        for request in requests {
+            writes.push((table.clone(), request.action()?));
+        }
+        given_as.insert(table, given);
+    }
+    if writes.len() > BATCH_WRITE_ITEMS_MAX {
+        return Err(Fault::validation("Too many items requested for the BatchWriteItem call"));
+    }
+    let mut units = BTreeMap::new();
+    let mut collections: BTreeMap<String, Vec<CollectionMetrics>> = BTreeMap::new();
+    for (table, action) in &writes {
+        let item = item_of(action);
+        *units.entry(table.clone()).or_insert(0.0) += write_units(item.size());
+        if metrics && let Some(found) = collection(context, table, item).await {
+            collections.entry(table.to_string()).or_default().push(found);
+        }
+    }
+    let left = match context.ports.tables.batch_write(writes.clone()).await {
+        Ok(left) => left,
+        Err(error) => return Err(refused(context, &writes, error).await),
+    };
+    let mut unprocessed: BTreeMap<String, Vec<Unprocessed>> = BTreeMap::new();
+    for (table, action) in left {
+        let given = given_as.get(&table).cloned().unwrap_or_else(|| table.to_string());
+        unprocessed.entry(given).or_default().push(match action {
+            Action::Put(item) => Unprocessed::Put { item: ItemBody(item) },
+            Action::Update(key, _) | Action::Delete(key) | Action::Check(key) => {
+                Unprocessed::Delete { key: ItemBody(key) }
+            }
+        });
+    }
+    Ok(Response {
+        unprocessed_items: unprocessed,
+        item_collection_metrics: Some(collections).filter(|collections| !collections.is_empty()),
+        consumed_capacity: capacity.consumed_by(&units),
+    })
+}
+
+impl WriteRequest {
+    fn action(self) -> Result<Action, Fault> {
+        let none = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes";
+        match (self.put_request, self.delete_request) {
+            (Some(put), None) => Ok(Action::Put(required(put.item, "putRequest.item")?)),
+            (None, Some(delete)) => Ok(Action::Delete(required(delete.key, "deleteRequest.key")?)),
+            (None, None) => Err(Fault::validation(none)),
+            (Some(_), Some(_)) => Err(Fault::validation(
+                "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported \
+                 datatypes",
+            )),
+        }
+    }
+}
+
+fn required(attributes: Option<Attributes>, field: &str) -> Result<Item, Fault> {
+    Validation::default().required(field, &attributes).done()?;
+    attributes.map_or_else(|| Ok(Item::new()), Attributes::item)
+}
+
+async fn refused(context: &Context, writes: &[(TableName, Action)], error: Error) -> Fault {
+    let Error::Invalid(why) = &error else { return fault(error) };
+    let mut keys = Vec::new();
+    for (table, action) in writes {
+        let Ok(summary) = context.ports.tables.table(table).await else { continue };
+        if let Some(words) = of_action(action, &summary.options) {
+            return Fault::validation(words);
+        }
+        keys.push((table, summary.options.place_attributes(None, item_of(action))));
+    }
+    if twice(keys.iter().map(|(table, key)| (*table, key))) {
+        return Fault::validation(DUPLICATES);
+    }
+    match of_item(why) {
+        Some(words) => Fault::validation(words),
+        None => fault(error),
+    }
+}

@@ -1,0 +1,170 @@
+//! CreateTable.
+
+use std::collections::BTreeSet;
+
+use anabranch_model::table::{IndexScope, KeySchema, TableOptions};
+use serde::{Deserialize, Serialize};
+
+use super::attribute::INVALID;
+use super::description::{Description, describe};
+use super::errors::table_fault;
+use super::names::table_name;
+use super::schema::{
+    Definition, Element, IndexBody, Kinds, StreamSpecification, Throughput, check_elements, key_schema, kinds,
+};
+use super::settings::Settings;
+use super::tags::{self, Tag};
+use crate::context::Context;
+use crate::dynamodb_streams;
+use crate::fault::Fault;
+use crate::validation::Validation;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    table_name: Option<String>,
+    attribute_definitions: Option<Vec<Definition>>,
+    key_schema: Option<Vec<Element>>,
+    global_secondary_indexes: Option<Vec<IndexBody>>,
+    local_secondary_indexes: Option<Vec<IndexBody>>,
+    billing_mode: Option<String>,
+    provisioned_throughput: Option<Throughput>,
+    stream_specification: Option<StreamSpecification>,
+    deletion_protection_enabled: Option<bool>,
+    table_class: Option<String>,
+    tags: Option<Vec<Tag>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Response {
+    table_description: Description,
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
+    request.check()?;
+    let table = table_name(request.table_name.as_deref())?;
+    let options = request.options()?;
+    let settings = request.settings()?;
+    let tags = request.tags.unwrap_or_default();
+    tags::check(&tags)?;
+    options.check().map_err(table_fault)?;
+    context.ports.tables.create_table(&table, options).await.map_err(table_fault)?;
+    settings.save(context, &table).await?;
+    tags::put(context, &table, tags).await?;
+    let summary = context.ports.tables.table(&table).await.map_err(table_fault)?;
+    dynamodb_streams::remember(context, &summary).await?;
+    Ok(Response { table_description: describe(context, &summary, &settings) })
+}
+
+impl Request {
+    fn check(&self) -> Result<(), Fault> {
+        let mut validation = Validation::default();
+        validation
+            .required("tableName", &self.table_name)
+            .required("attributeDefinitions", &self.attribute_definitions)
+            .one_of("billingMode", self.billing_mode.as_deref(), &["PROVISIONED", "PAY_PER_REQUEST"])
+            .one_of("tableClass", self.table_class.as_deref(), TABLE_CLASSES);
+        check_elements(&mut validation, "keySchema", &self.key_schema);
+        check_throughput(&mut validation, "provisionedThroughput", self.provisioned_throughput);
+        let lists = [
+            ("globalSecondaryIndexes", &self.global_secondary_indexes),
+            ("localSecondaryIndexes", &self.local_secondary_indexes),
+        ];
+        for (field, indexes) in lists {
+            for (at, index) in indexes.iter().flatten().enumerate() {
+                index.check(&mut validation, &format!("{field}.{}.member", at + 1));
+            }
+        }
+        validation.done()
+    }
+
+    fn options(&self) -> Result<TableOptions, Fault> {
+        let invalid = |why: String| Err(Fault::validation(format!("{INVALID} {why}")));
+        let kinds = kinds(self.attribute_definitions.as_deref().unwrap_or_default())?;
+        let key = key_schema(self.key_schema.as_deref().unwrap_or_default(), &kinds, None)?;
+        let mut options = TableOptions::new(key);
+        let lists = [
+            ("LocalSecondaryIndexes", IndexScope::Local, &self.local_secondary_indexes),
+            ("GlobalSecondaryIndexes", IndexScope::Global, &self.global_secondary_indexes),
+        ];
+        for (parameter, scope, indexes) in lists {
+            if indexes.as_ref().is_some_and(Vec::is_empty) {
+                return invalid(format!("List of {parameter} is empty"));
+            }
+            for body in indexes.iter().flatten() {
+                let index = body.options(scope, &kinds)?;
+                if options.indexes.iter().any(|other| other.name == index.name) {
+                    return invalid(format!("Duplicate index name: {}", index.name));
+                }
+                options.indexes.push(index);
+            }
+        }
+        if options.key.range.is_none() && self.local_secondary_indexes.is_some() {
+            return invalid(
+                "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex"
+                    .to_string(),
+            );
+        }
+        check_used(&kinds, &options)?;
+        options.changes = self.stream_specification.as_ref().map_or(Ok(None), StreamSpecification::view)?;
+        Ok(options)
+    }
+
+    fn settings(&self) -> Result<Settings, Fault> {
+        let invalid = |why: &str| Err(Fault::validation(format!("{INVALID} {why}")));
+        let on_demand = self.billing_mode.as_deref() == Some("PAY_PER_REQUEST");
+        match (on_demand, self.provisioned_throughput) {
+            (true, Some(_)) => {
+                return invalid(
+                    "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is \
+                     PAY_PER_REQUEST",
+                );
+            }
+            (false, None) => {
+                return invalid(
+                    "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED",
+                );
+            }
+            _ => {}
+        }
+        let indexes = self.global_secondary_indexes.iter().flatten();
+        Ok(Settings {
+            throughput: self.provisioned_throughput,
+            index_throughput: indexes.filter_map(IndexBody::throughput).collect(),
+            deletion_protection: self.deletion_protection_enabled.unwrap_or(false),
+            table_class: self.table_class.clone(),
+        })
+    }
+}
+
+/// The classes of storage.
+pub(super) const TABLE_CLASSES: &[&str] = &["STANDARD", "STANDARD_INFREQUENT_ACCESS"];
+
+/// Capacity is ordered in whole units.
+pub(super) fn check_throughput(validation: &mut Validation, field: &str, ordered: Option<Throughput>) {
+    let Some(Throughput { read_capacity_units, write_capacity_units }) = ordered else { return };
+    validation.range(&format!("{field}.readCapacityUnits"), Some(read_capacity_units), 1..=i64::MAX);
+    validation.range(&format!("{field}.writeCapacityUnits"), Some(write_capacity_units), 1..=i64::MAX);
+}
+
+/// An attribute that is defined is part of a key.
+fn check_used(kinds: &Kinds, options: &TableOptions) -> Result<(), Fault> {
+    let keys = std::iter::once(&options.key).chain(options.indexes.iter().map(|index| &index.key));
+    let used: BTreeSet<_> = keys.flat_map(KeySchema::attributes).map(|part| part.name.as_str()).collect();
+    if used.len() == kinds.len() {
+        return Ok(());
+    }
+    if options.indexes.is_empty() {
+        return Err(Fault::validation(format!(
+            "{INVALID} Number of attributes in KeySchema does not exactly match number of attributes defined in \
+             AttributeDefinitions"
+        )));
+    }
+    let list = |names: Vec<&str>| names.join(", ");
+    Err(Fault::validation(format!(
+        "{INVALID} Some AttributeDefinitions are not used. AttributeDefinitions: [{}], keys used: [{}]",
+        list(kinds.keys().map(String::as_str).collect()),
+        list(used.into_iter().collect())
+    )))
+}

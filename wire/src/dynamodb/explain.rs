@@ -1,0 +1,192 @@
+//! Why a store refused a write or a read of items, in the words of DynamoDB.
+//!
+//! The store checks everything; here the same is looked for once more, and only when it has refused, to find the words
+//! that clients know.
+
+use anabranch_model::limits::{HASH_VALUE_BYTES_MAX, ITEM_BYTES_MAX, RANGE_VALUE_BYTES_MAX};
+use anabranch_model::table::{Action, Item, KeyAttribute, KeyKind, KeySchema, TableOptions, Value};
+use anabranch_model::{Error, TableName};
+
+use super::attribute::{INVALID, type_name};
+use super::errors::fault;
+use crate::context::Context;
+use crate::fault::Fault;
+
+const NOT_THE_SCHEMA: &str = "The provided key element does not match the schema";
+const TOO_LARGE: &str = "Item size has exceeded the maximum allowed size";
+const TOO_LARGE_TO_UPDATE: &str = "Item size to update has exceeded the maximum allowed size";
+const NESTED_TOO_DEEP: &str = "Nesting Levels have exceeded supported limits: Attributes in the item have nested \
+                               levels beyond supported limit";
+pub(super) const WRONG_TYPE: &str = "An operand in the update expression has an incorrect data type";
+
+/// The fault for a write that was refused.
+pub(super) async fn write_fault(
+    context: &Context,
+    table: &TableName,
+    action: &Action,
+    error: Error,
+) -> Fault {
+    let Error::Invalid(why) = &error else { return fault(error) };
+    if let Ok(summary) = context.ports.tables.table(table).await
+        && let Some(words) = of_action(action, &summary.options)
+    {
+        return Fault::validation(words);
+    }
+    match of_item(why) {
+        Some(words) => Fault::validation(words),
+        None => fault(error),
+    }
+}
+
+/// The fault for reads of items by their keys that were refused.
+pub(super) async fn keys_fault(context: &Context, keys: &[(&TableName, &Item)], error: Error) -> Fault {
+    if !matches!(error, Error::Invalid(_)) {
+        return fault(error);
+    }
+    for (table, key) in keys {
+        if let Ok(summary) = context.ports.tables.table(table).await
+            && let Some(words) = of_key(key, &summary.options.key)
+        {
+            return Fault::validation(words);
+        }
+    }
+    fault(error)
+}
+
+/// What is wrong with a write, whatever the item is.
+pub(super) fn of_action(action: &Action, options: &TableOptions) -> Option<String> {
+    match action {
+        Action::Put(item) => of_put(item, options),
+        Action::Delete(key) | Action::Check(key) => of_key(key, &options.key),
+        Action::Update(key, update) => of_key(key, &options.key).or_else(|| {
+            let part = update.paths().find(|path| options.key.names(&path.attribute))?;
+            let name = &part.attribute;
+            Some(format!("{INVALID} Cannot update attribute {name}. This attribute is part of the key"))
+        }),
+    }
+}
+
+/// What is wrong with a key.
+pub(super) fn of_key(key: &Item, schema: &KeySchema) -> Option<String> {
+    let fits =
+        |part: &KeyAttribute| key.get(&part.name).is_some_and(|value| value.kind() == part.kind.kind());
+    if key.len() != schema.attributes().count() || !schema.attributes().all(fits) {
+        return Some(NOT_THE_SCHEMA.to_string());
+    }
+    of_key_values(key, schema)
+}
+
+fn of_key_values(item: &Item, schema: &KeySchema) -> Option<String> {
+    for part in schema.attributes() {
+        let bytes = size_of_key(item.get(&part.name)?)?;
+        if bytes == 0 {
+            let kind = if part.kind == KeyKind::Text { "string" } else { "binary" };
+            return Some(format!(
+                "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an \
+                 empty {kind} value. Key: {}",
+                part.name
+            ));
+        }
+        let is_hash = part.name == schema.hash.name;
+        if is_hash && bytes > HASH_VALUE_BYTES_MAX {
+            return Some(format!(
+                "{INVALID} Size of hashkey has exceeded the maximum size limit of{HASH_VALUE_BYTES_MAX} bytes"
+            ));
+        }
+        if !is_hash && bytes > RANGE_VALUE_BYTES_MAX {
+            return Some(format!(
+                "{INVALID} Aggregated size of all range keys has exceeded the size limit of {RANGE_VALUE_BYTES_MAX} bytes"
+            ));
+        }
+    }
+    None
+}
+
+/// Bytes of a text or binary; a number always has some.
+fn size_of_key(value: &Value) -> Option<usize> {
+    match value {
+        Value::Text(text) => Some(text.len()),
+        Value::Binary(bytes) => Some(bytes.len()),
+        Value::Number(_) => Some(1),
+        _ => None,
+    }
+}
+
+fn of_put(item: &Item, options: &TableOptions) -> Option<String> {
+    for part in options.key.attributes() {
+        let Some(value) = item.get(&part.name) else {
+            return Some(format!("{INVALID} Missing the key {} in the item", part.name));
+        };
+        if value.kind() != part.kind.kind() {
+            let (expected, actual) = (type_name(part.kind.kind()), type_name(value.kind()));
+            let name = &part.name;
+            return Some(format!(
+                "{INVALID} Type mismatch for key {name} expected: {expected} actual: {actual}"
+            ));
+        }
+    }
+    of_key_values(item, &options.key).or_else(|| of_index_keys(item, options)).or_else(|| {
+        if item.iter().any(|(name, _)| name.is_empty()) {
+            return Some(format!("{INVALID} Empty attribute name"));
+        }
+        (item.size() > ITEM_BYTES_MAX).then(|| TOO_LARGE.to_string())
+    })
+}
+
+fn of_index_keys(item: &Item, options: &TableOptions) -> Option<String> {
+    for index in &options.indexes {
+        let name = &index.name;
+        for part in index.key.attributes() {
+            let key = &part.name;
+            let Some(value) = item.get(key) else { continue };
+            if value.kind() != part.kind.kind() {
+                let (expected, actual) = (type_name(part.kind.kind()), type_name(value.kind()));
+                return Some(format!(
+                    "{INVALID} Type mismatch for Index Key {key} Expected: {expected} Actual: {actual} IndexName: {name}"
+                ));
+            }
+            if size_of_key(value) == Some(0) {
+                let kind = if part.kind == KeyKind::Text { "string" } else { "binary" };
+                return Some(format!(
+                    "One or more parameter values are not valid. A value specified for a secondary index key is not \
+                     supported. The AttributeValue for a key attribute cannot contain an empty {kind} value. \
+                     IndexName: {name}, IndexKey: {key}"
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// What the store says about an item and an update that do not go together. Clients depend on some of it: to them an
+/// invalid path means that the item is not there yet.
+pub(super) fn of_item(why: &str) -> Option<&'static str> {
+    const WORDS: [(&str, &str); 10] = [
+        (
+            "leads through what does not exist",
+            "The document path provided in the update expression is invalid for update",
+        ),
+        (
+            "which the item does not have",
+            "The provided expression refers to an attribute that does not exist in the item",
+        ),
+        ("an update calculates with numbers only", WRONG_TYPE),
+        ("only lists are appended to lists", WRONG_TYPE),
+        ("which does not go together with", WRONG_TYPE),
+        (
+            "have no exact sum",
+            "Number overflow. Attempting to store a number with magnitude larger than supported range",
+        ),
+        (
+            "the update has",
+            "Invalid UpdateExpression: The expression contains too many operators; operator count: 301",
+        ),
+        ("names of attributes included", TOO_LARGE_TO_UPDATE),
+        ("levels deep", NESTED_TOO_DEEP),
+        (
+            "the key attribute",
+            "The update expression attempted to update the secondary index key to unsupported type",
+        ),
+    ];
+    WORDS.iter().find(|(part, _)| why.contains(part)).map(|(_, words)| *words)
+}

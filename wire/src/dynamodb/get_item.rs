@@ -1,0 +1,79 @@
+//! GetItem.
+
+use std::collections::BTreeMap;
+
+use anabranch_model::table::{Get, Item, Projection};
+use serde::{Deserialize, Serialize};
+
+use super::attribute::{Attributes, ItemBody};
+use super::capacity::{Consumed, Detail, read_units};
+use super::explain::keys_fault;
+use super::expression::{Expressions, one_style};
+use super::legacy;
+use super::names::table_name;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::validation::Validation;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    table_name: Option<String>,
+    key: Option<Attributes>,
+    consistent_read: Option<bool>,
+    projection_expression: Option<String>,
+    expression_attribute_names: Option<BTreeMap<String, String>>,
+    attributes_to_get: Option<Vec<String>>,
+    return_consumed_capacity: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Response {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<ItemBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumed_capacity: Option<Consumed>,
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
+    let mut validation = Validation::default();
+    validation.required("tableName", &request.table_name).required("key", &request.key);
+    let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
+    validation.done()?;
+    let table = table_name(request.table_name.as_deref())?;
+    let projection = projection(
+        request.projection_expression.as_deref(),
+        request.expression_attribute_names,
+        request.attributes_to_get,
+    )?;
+    let key = request.key.map_or_else(|| Ok(Item::new()), Attributes::item)?;
+    let consistent = request.consistent_read.unwrap_or(false);
+    let get = Get { key: key.clone(), consistent, projection };
+    let item = match context.ports.tables.get(&table, get).await {
+        Ok(item) => item,
+        Err(error) => return Err(keys_fault(context, &[(&table, &key)], error).await),
+    };
+    let units = read_units(item.as_ref().map_or(0, Item::size), consistent);
+    Ok(Response { item: item.map(ItemBody), consumed_capacity: capacity.consumed(&table, units) })
+}
+
+/// The wanted parts, where a call has nothing else that could hold an expression.
+pub(super) fn projection(
+    expression: Option<&str>,
+    names: Option<BTreeMap<String, String>>,
+    attributes: Option<Vec<String>>,
+) -> Result<Option<Projection>, Fault> {
+    one_style(
+        &[("ProjectionExpression", expression.is_some())],
+        &[("AttributesToGet", attributes.is_some())],
+    )?;
+    let mut expressions = Expressions::new(names, None, &[], &[("ProjectionExpression", expression)])?;
+    let projection = match (expression, attributes) {
+        (Some(text), _) => Some(expressions.projection(text)?),
+        (None, Some(names)) => Some(legacy::attributes_to_get(names)?),
+        (None, None) => None,
+    };
+    expressions.finish()?;
+    Ok(projection)
+}

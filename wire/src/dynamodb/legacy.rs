@@ -1,0 +1,459 @@
+//! The parameters that were there before expressions, and that clients still send: they become the same conditions,
+//! projections and updates.
+
+use std::collections::BTreeMap;
+
+use anabranch_model::table::expression::{
+    Comparison, Condition, SetOperand, Update, if_missing, list_append,
+};
+use anabranch_model::table::{Kind, Path, Projection, RangeCondition, Value, path};
+use serde::Deserialize;
+
+use super::attribute::{Attribute, INVALID, type_in_words, type_name};
+use super::expression::KeyPart;
+use crate::fault::Fault;
+use crate::validation::Validation;
+
+const OPERATORS: [&str; 13] = [
+    "IN",
+    "NULL",
+    "BETWEEN",
+    "LT",
+    "NOT_CONTAINS",
+    "EQ",
+    "GT",
+    "NOT_NULL",
+    "NE",
+    "LE",
+    "BEGINS_WITH",
+    "GE",
+    "CONTAINS",
+];
+
+/// What is demanded of an attribute before a write.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Expected {
+    value: Option<Attribute>,
+    exists: Option<bool>,
+    comparison_operator: Option<String>,
+    attribute_value_list: Option<Vec<Attribute>>,
+}
+
+/// What is demanded of an attribute of an item that is read.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Demand {
+    comparison_operator: Option<String>,
+    attribute_value_list: Option<Vec<Attribute>>,
+}
+
+/// What becomes of an attribute.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct AttributeUpdate {
+    value: Option<Attribute>,
+    action: Option<String>,
+}
+
+fn invalid(why: impl std::fmt::Display) -> Fault {
+    Fault::validation(format!("{INVALID} {why}"))
+}
+
+/// The condition of a write.
+pub(super) fn expected(
+    expected: Option<BTreeMap<String, Expected>>,
+    operator: Option<&str>,
+) -> Result<Option<Condition>, Fault> {
+    let conditions =
+        expected.unwrap_or_default().into_iter().map(|(name, expected)| expected.condition(&name));
+    joined(conditions.collect::<Result<_, _>>()?, operator)
+}
+
+/// The filter of a query or scan.
+pub(super) fn filter(
+    demands: Option<BTreeMap<String, Demand>>,
+    operator: Option<&str>,
+) -> Result<Option<Condition>, Fault> {
+    let conditions = demands.unwrap_or_default().into_iter().map(|(name, demand)| demand.condition(&name));
+    joined(conditions.collect::<Result<_, _>>()?, operator)
+}
+
+fn joined(mut conditions: Vec<Condition>, operator: Option<&str>) -> Result<Option<Condition>, Fault> {
+    Validation::default().one_of("conditionalOperator", operator, &["OR", "AND"]).done()?;
+    match (conditions.len(), operator) {
+        (0, Some(_)) => {
+            Err(Fault::validation("ConditionalOperator cannot be used without Filter or Expected"))
+        }
+        (1, Some(_)) => Err(Fault::validation(
+            "ConditionalOperator can only be used when Filter or Expected has two or more elements",
+        )),
+        (0 | 1, None) => Ok(conditions.pop()),
+        (_, Some("OR")) => Ok(Some(Condition::Or(conditions))),
+        _ => Ok(Some(Condition::And(conditions))),
+    }
+}
+
+impl Expected {
+    fn condition(self, name: &str) -> Result<Condition, Fault> {
+        let refuse = |why: String| Err(invalid(format_args!("{why} for Attribute: {name}")));
+        if let Some(operator) = self.comparison_operator {
+            if self.exists.is_some() {
+                return refuse("Exists and ComparisonOperator cannot be used together".to_string());
+            }
+            let list = match (self.value, self.attribute_value_list) {
+                (Some(_), Some(_)) => {
+                    return refuse("Value and AttributeValueList cannot be used together".to_string());
+                }
+                (Some(value), None) => Some(vec![value]),
+                (None, list) => list,
+            };
+            if list.is_none() && operands_of(&operator) != Some(0) && OPERATORS.contains(&operator.as_str()) {
+                let why =
+                    format!("Value or AttributeValueList must be used with ComparisonOperator: {operator}");
+                return refuse(why);
+            }
+            return Demand { comparison_operator: Some(operator), attribute_value_list: list }
+                .condition(name);
+        }
+        if self.attribute_value_list.is_some() {
+            return refuse("AttributeValueList can only be used with a ComparisonOperator".to_string());
+        }
+        match (self.exists, self.value) {
+            (Some(false), None) => Ok(Condition::Missing(path(name))),
+            (Some(false), Some(_)) => refuse("Value cannot be used when Exists is false".to_string()),
+            (_, Some(value)) => Ok(path(name).equals(value.value()?)),
+            (Some(true), None) => refuse("Value must be provided when Exists is true".to_string()),
+            (None, None) => refuse("Value must be provided when Exists is null".to_string()),
+        }
+    }
+}
+
+/// How many values an operator compares with; none if any number above zero.
+fn operands_of(operator: &str) -> Option<usize> {
+    match operator {
+        "NULL" | "NOT_NULL" => Some(0),
+        "BETWEEN" => Some(2),
+        "IN" => None,
+        _ => Some(1),
+    }
+}
+
+impl Demand {
+    /// The operator and its values, checked.
+    fn checked(self, name: &str) -> Result<(String, Vec<Value>), Fault> {
+        let mut validation = Validation::default();
+        let field = format!("{name}.member.comparisonOperator");
+        validation.required(&field, &self.comparison_operator);
+        validation.one_of(&field, self.comparison_operator.as_deref(), &OPERATORS).done()?;
+        let operator = self.comparison_operator.unwrap_or_default();
+        let values = self.attribute_value_list.unwrap_or_default().into_iter().map(Attribute::value);
+        let values = values.collect::<Result<Vec<_>, _>>()?;
+        let fits = match operands_of(&operator) {
+            Some(count) => values.len() == count,
+            None => !values.is_empty(),
+        };
+        if !fits {
+            let why = format!("Invalid number of argument(s) for the {operator} ComparisonOperator");
+            return Err(invalid(why));
+        }
+        if values.iter().any(|value| value.kind() != values[0].kind()) {
+            return Err(invalid("AttributeValues inside AttributeValueList must be of same type"));
+        }
+        let allowed = |kind: Kind| match operator.as_str() {
+            "EQ" | "NE" => true,
+            "BEGINS_WITH" => matches!(kind, Kind::Text | Kind::Binary),
+            "CONTAINS" | "NOT_CONTAINS" => {
+                matches!(kind, Kind::Text | Kind::Number | Kind::Binary | Kind::Bool | Kind::Null)
+            }
+            _ => matches!(kind, Kind::Text | Kind::Number | Kind::Binary),
+        };
+        if let Some(kind) = values.first().map(Value::kind).filter(|kind| !allowed(*kind)) {
+            let kind = type_name(kind);
+            let why = format!("ComparisonOperator {operator} is not valid for {kind} AttributeValue type");
+            return Err(invalid(why));
+        }
+        if operator == "BETWEEN" && !Comparison::AtMost.holds(&values[0], &values[1]) {
+            return Err(Fault::validation(
+                "The BETWEEN condition was provided a range where the lower bound is greater than the upper bound",
+            ));
+        }
+        Ok((operator, values))
+    }
+
+    fn condition(self, name: &str) -> Result<Condition, Fault> {
+        let (operator, mut values) = self.checked(name)?;
+        let place = || path(name);
+        let compare =
+            |how: Comparison, values: &mut Vec<Value>| Condition::compare(place(), how, values.remove(0));
+        Ok(match operator.as_str() {
+            "EQ" => compare(Comparison::Equal, &mut values),
+            "NE" => compare(Comparison::NotEqual, &mut values),
+            "LT" => compare(Comparison::Below, &mut values),
+            "LE" => compare(Comparison::AtMost, &mut values),
+            "GT" => compare(Comparison::Above, &mut values),
+            "GE" => compare(Comparison::AtLeast, &mut values),
+            "NOT_NULL" => Condition::Exists(place()),
+            "NULL" => Condition::Missing(place()),
+            "BEGINS_WITH" => place().begins_with(values.remove(0)),
+            "CONTAINS" => place().contains(values.remove(0)),
+            // Of an attribute that is not there nothing is said.
+            "NOT_CONTAINS" => Condition::Exists(place()).and(place().contains(values.remove(0)).negated()),
+            "BETWEEN" => {
+                let lower = values.remove(0);
+                place().between(lower, values.remove(0))
+            }
+            _ => place().one_of(values),
+        })
+    }
+}
+
+/// What a query asks of the attributes of the key.
+pub(super) fn key_conditions(demands: BTreeMap<String, Demand>) -> Result<KeyPart, Fault> {
+    let parts = demands.into_iter().map(|(name, demand)| {
+        let (operator, mut values) = demand.checked(&name)?;
+        let mut compare = |how| RangeCondition::Compare(how, values.remove(0));
+        let asked = match operator.as_str() {
+            "EQ" => compare(Comparison::Equal),
+            "LT" => compare(Comparison::Below),
+            "LE" => compare(Comparison::AtMost),
+            "GT" => compare(Comparison::Above),
+            "GE" => compare(Comparison::AtLeast),
+            "BEGINS_WITH" => RangeCondition::BeginsWith(values.remove(0)),
+            "BETWEEN" => {
+                let lower = values.remove(0);
+                RangeCondition::Between(lower, values.remove(0))
+            }
+            _ => {
+                return Err(Fault::validation(
+                    "Attempted conditional constraint is not an indexable operation",
+                ));
+            }
+        };
+        Ok((name, asked))
+    });
+    parts.collect()
+}
+
+/// The wanted attributes.
+pub(super) fn attributes_to_get(names: Vec<String>) -> Result<Projection, Fault> {
+    Validation::default().size("attributesToGet", "[]", names.len(), 1..=usize::MAX).done()?;
+    let paths: Vec<Path> = names.into_iter().map(path).collect();
+    if paths.iter().enumerate().any(|(at, path)| paths[..at].contains(path)) {
+        let names: Vec<_> = paths.iter().map(|path| path.attribute.clone()).collect();
+        let why = format!("Duplicate value in attribute name: {}", names.join(", "));
+        return Err(invalid(why));
+    }
+    Ok(Projection(paths))
+}
+
+/// Changes to an item.
+pub(super) fn attribute_updates(updates: BTreeMap<String, AttributeUpdate>) -> Result<Update, Fault> {
+    let mut update = Update::new();
+    for (name, AttributeUpdate { value, action }) in updates {
+        let field = format!("attributeUpdates.{name}.member.action");
+        Validation::default().one_of(&field, action.as_deref(), &["ADD", "DELETE", "PUT"]).done()?;
+        let unfit = |action: &str, value: &Value| {
+            let kind = type_in_words(value.kind());
+            invalid(format_args!("{action} is not supported for the type {kind}"))
+        };
+        let value = value.map(Attribute::value).transpose()?;
+        let is_set =
+            |value: &Value| matches!(value.kind(), Kind::TextSet | Kind::NumberSet | Kind::BinarySet);
+        update = match (action.as_deref().unwrap_or("PUT"), value) {
+            ("DELETE", None) => update.remove(path(name)),
+            (_, None) => {
+                return Err(invalid("Only DELETE action is allowed when no attribute value is specified"));
+            }
+            ("DELETE", Some(value)) if is_set(&value) => update.delete(path(name), value),
+            ("DELETE", Some(value)) => return Err(unfit("DELETE action with value", &value)),
+            ("ADD", Some(Value::List(list))) => {
+                let old = if_missing(path(name.as_str()), Value::List(Vec::new()));
+                let longer: SetOperand = list_append(old, Value::List(list));
+                update.set(path(name), longer)
+            }
+            ("ADD", Some(value)) if is_set(&value) || value.kind() == Kind::Number => {
+                update.add(path(name), value)
+            }
+            ("ADD", Some(value)) => return Err(unfit("ADD action", &value)),
+            (_, Some(value)) => update.set(path(name), value),
+        };
+    }
+    Ok(update)
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_model::table::Item;
+
+    use super::*;
+
+    fn condition(json: &str, operator: Option<&str>) -> Result<Option<Condition>, String> {
+        expected(Some(serde_json::from_str(json).unwrap()), operator).map_err(|fault| fault.message)
+    }
+
+    fn refused(json: &str) -> String {
+        condition(json, None).unwrap_err()
+    }
+
+    #[test]
+    fn expectations_are_conditions() {
+        let one = |json: &str| condition(&format!(r#"{{"a":{json}}}"#), None).unwrap().unwrap();
+        let list = |operator: &str, values: &str| {
+            one(&format!(r#"{{"ComparisonOperator":"{operator}","AttributeValueList":{values}}}"#))
+        };
+        assert_eq!(one(r#"{"Value":{"N":"1"}}"#), path("a").equals(1));
+        assert_eq!(one(r#"{"Exists":true,"Value":{"N":"1"}}"#), path("a").equals(1));
+        assert_eq!(one(r#"{"Exists":false}"#), Condition::Missing(path("a")));
+        assert_eq!(one(r#"{"ComparisonOperator":"NE","Value":{"N":"1"}}"#), path("a").differs(1));
+        assert_eq!(one(r#"{"ComparisonOperator":"NULL"}"#), Condition::Missing(path("a")));
+        assert_eq!(list("NOT_NULL", "[]"), Condition::Exists(path("a")));
+        assert_eq!(list("LT", r#"[{"N":"1"}]"#), path("a").below(1));
+        assert_eq!(list("LE", r#"[{"N":"1"}]"#), path("a").at_most(1));
+        assert_eq!(list("GT", r#"[{"N":"1"}]"#), path("a").above(1));
+        assert_eq!(list("GE", r#"[{"N":"1"}]"#), path("a").at_least(1));
+        assert_eq!(list("BETWEEN", r#"[{"N":"1"},{"N":"2"}]"#), path("a").between(1, 2));
+        assert_eq!(list("IN", r#"[{"N":"1"},{"N":"2"}]"#), path("a").one_of([1, 2]));
+        assert_eq!(list("BEGINS_WITH", r#"[{"S":"x"}]"#), path("a").begins_with("x"));
+        assert_eq!(list("CONTAINS", r#"[{"S":"x"}]"#), path("a").contains("x"));
+        let not = list("NOT_CONTAINS", r#"[{"S":"x"}]"#);
+        assert!(!not.holds(&Item::new()) && not.holds(&Item::new().with("a", "y")));
+        assert!(!not.holds(&Item::new().with("a", "xy")));
+    }
+
+    #[test]
+    fn several_expectations_are_joined() {
+        let two = r#"{"a":{"Exists":false},"b":{"Value":{"N":"1"}}}"#;
+        let parts = || vec![Condition::Missing(path("a")), path("b").equals(1)];
+        assert_eq!(condition(two, None), Ok(Some(Condition::And(parts()))));
+        assert_eq!(condition(two, Some("AND")), Ok(Some(Condition::And(parts()))));
+        assert_eq!(condition(two, Some("OR")), Ok(Some(Condition::Or(parts()))));
+        assert!(condition(two, Some("XOR")).unwrap_err().contains("enum value set: [OR, AND]"));
+        assert_eq!(condition("{}", None), Ok(None));
+        assert!(condition("{}", Some("OR")).unwrap_err().ends_with("without Filter or Expected"));
+        assert!(
+            condition(r#"{"a":{"Exists":false}}"#, Some("OR")).unwrap_err().contains("two or more elements")
+        );
+    }
+
+    #[test]
+    fn expectations_that_cannot_be_are_refused() {
+        for (json, why) in [
+            (r#"{"a":{}}"#, "Value must be provided when Exists is null for Attribute: a"),
+            (r#"{"a":{"Exists":true}}"#, "Value must be provided when Exists is true for Attribute: a"),
+            (
+                r#"{"a":{"Exists":false,"Value":{"S":"x"}}}"#,
+                "Value cannot be used when Exists is false for Attribute: a",
+            ),
+            (
+                r#"{"a":{"AttributeValueList":[{"S":"x"}]}}"#,
+                "AttributeValueList can only be used with a ComparisonOperator for Attribute: a",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"EQ"}}"#,
+                "Value or AttributeValueList must be used with ComparisonOperator: EQ for Attribute: a",
+            ),
+            (
+                r#"{"a":{"Exists":false,"ComparisonOperator":"NULL"}}"#,
+                "Exists and ComparisonOperator cannot be used together for Attribute: a",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"EQ","AttributeValueList":[]}}"#,
+                "Invalid number of argument(s) for the EQ ComparisonOperator",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"NULL","AttributeValueList":[{"S":"x"}]}}"#,
+                "Invalid number of argument(s) for the NULL ComparisonOperator",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"LT","AttributeValueList":[{"SS":["x"]}]}}"#,
+                "ComparisonOperator LT is not valid for SS AttributeValue type",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"BEGINS_WITH","AttributeValueList":[{"N":"1"}]}}"#,
+                "ComparisonOperator BEGINS_WITH is not valid for N AttributeValue type",
+            ),
+            (
+                r#"{"a":{"ComparisonOperator":"IN","AttributeValueList":[{"S":"1"},{"N":"1"}]}}"#,
+                "AttributeValues inside AttributeValueList must be of same type",
+            ),
+        ] {
+            assert_eq!(refused(json), format!("{INVALID} {why}"), "{json}");
+        }
+        assert!(
+            refused(r#"{"a":{"ComparisonOperator":"BETWEEN","AttributeValueList":[{"S":"b"},{"S":"a"}]}}"#)
+                .starts_with("The BETWEEN condition was provided a range")
+        );
+        assert!(
+            refused(r#"{"a":{"ComparisonOperator":"FOO","AttributeValueList":[{"S":"b"}]}}"#)
+                .contains("Value 'FOO' at 'a.member.comparisonOperator' failed")
+        );
+    }
+
+    #[test]
+    fn updates_of_attributes_are_updates() {
+        let json = r#"{"put":{"Value":{"N":"1"}},"also":{"Action":"PUT","Value":{"S":"x"}},"gone":{"Action":"DELETE"},
+            "less":{"Action":"DELETE","Value":{"SS":["x"]}},"sum":{"Action":"ADD","Value":{"N":"1"}},
+            "longer":{"Action":"ADD","Value":{"L":[{"N":"1"}]}}}"#;
+        let update = attribute_updates(serde_json::from_str(json).unwrap()).unwrap();
+        let longer = list_append(if_missing("longer", Value::List(vec![])), Value::List(vec![1.into()]));
+        assert_eq!(
+            update,
+            Update::new()
+                .set("also", "x")
+                .remove("gone")
+                .delete("less", Value::text_set(["x"]).unwrap())
+                .set("longer", longer)
+                .set("put", 1)
+                .add("sum", 1)
+        );
+        for (json, why) in [
+            (
+                r#"{"a":{"Action":"PUT"}}"#,
+                "Only DELETE action is allowed when no attribute value is specified",
+            ),
+            (
+                r#"{"a":{"Action":"ADD"}}"#,
+                "Only DELETE action is allowed when no attribute value is specified",
+            ),
+            (
+                r#"{"a":{"Action":"ADD","Value":{"S":"x"}}}"#,
+                "ADD action is not supported for the type STRING",
+            ),
+            (
+                r#"{"a":{"Action":"DELETE","Value":{"N":"1"}}}"#,
+                "DELETE action with value is not supported for the type NUMBER",
+            ),
+        ] {
+            let fault = attribute_updates(serde_json::from_str(json).unwrap()).unwrap_err();
+            assert_eq!(fault.message, format!("{INVALID} {why}"), "{json}");
+        }
+    }
+
+    #[test]
+    fn conditions_on_keys_are_those_of_an_index() {
+        let read =
+            |json: &str| key_conditions(serde_json::from_str(json).unwrap()).map_err(|fault| fault.message);
+        let asked = read(
+            r#"{"h":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"x"}]},
+                "r":{"ComparisonOperator":"BETWEEN","AttributeValueList":[{"N":"1"},{"N":"2"}]}}"#,
+        )
+        .unwrap();
+        assert_eq!(asked["h"], RangeCondition::equals("x"));
+        assert_eq!(asked["r"], RangeCondition::between(1, 2));
+        let why = read(r#"{"h":{"ComparisonOperator":"NE","AttributeValueList":[{"S":"x"}]}}"#).unwrap_err();
+        assert_eq!(why, "Attempted conditional constraint is not an indexable operation");
+        assert!(read(r#"{"h":{}}"#).unwrap_err().contains("Member must not be null"));
+    }
+
+    #[test]
+    fn wanted_attributes_are_named_once() {
+        assert_eq!(
+            attributes_to_get(vec!["a.b".into(), "c".into()]),
+            Ok(Projection::of([path("a.b"), path("c")]))
+        );
+        assert!(attributes_to_get(vec![]).is_err());
+        let fault = attributes_to_get(vec!["a".into(), "a".into()]).unwrap_err();
+        assert_eq!(fault.message, format!("{INVALID} Duplicate value in attribute name: a, a"));
+    }
+}

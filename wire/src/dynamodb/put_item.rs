@@ -1,0 +1,67 @@
+//! PutItem.
+
+use std::collections::BTreeMap;
+
+use anabranch_model::table::Action;
+use serde::Deserialize;
+
+use super::attribute::{Attribute, Attributes};
+use super::expression::{Expressions, one_style};
+use super::legacy::Expected;
+use super::names::table_name;
+use super::write::{self, Wanted, Written};
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::validation::Validation;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    table_name: Option<String>,
+    item: Option<Attributes>,
+    condition_expression: Option<String>,
+    expression_attribute_names: Option<BTreeMap<String, String>>,
+    expression_attribute_values: Option<BTreeMap<String, Attribute>>,
+    expected: Option<BTreeMap<String, Expected>>,
+    conditional_operator: Option<String>,
+    return_values: Option<String>,
+    return_values_on_condition_check_failure: Option<String>,
+    return_consumed_capacity: Option<String>,
+    return_item_collection_metrics: Option<String>,
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Written, Fault> {
+    let mut validation = Validation::default();
+    validation.required("tableName", &request.table_name).required("item", &request.item);
+    let wanted = Wanted::read(
+        &mut validation,
+        [
+            request.return_consumed_capacity.as_deref(),
+            request.return_item_collection_metrics.as_deref(),
+            request.return_values.as_deref(),
+            request.return_values_on_condition_check_failure.as_deref(),
+        ],
+    );
+    validation.done()?;
+    let table = table_name(request.table_name.as_deref())?;
+    wanted.only_old()?;
+    let condition = request.condition_expression.as_deref();
+    one_style(
+        &[("ConditionExpression", condition.is_some())],
+        &[
+            ("Expected", request.expected.is_some()),
+            ("ConditionalOperator", request.conditional_operator.is_some() && condition.is_some()),
+        ],
+    )?;
+    let mut expressions = Expressions::new(
+        request.expression_attribute_names,
+        request.expression_attribute_values,
+        &[("ConditionExpression", condition)],
+        &[],
+    )?;
+    let item = request.item.map_or_else(|| Ok(Default::default()), Attributes::item)?;
+    let operator = request.conditional_operator.as_deref();
+    let condition = write::condition(&mut expressions, condition, request.expected, operator)?;
+    expressions.finish()?;
+    write::write(context, table, Action::Put(item), condition, wanted).await
+}

@@ -1,0 +1,268 @@
+//! What queries and scans share: which attributes are wanted, pages, and their answer.
+
+use std::collections::BTreeMap;
+
+use anabranch_model::table::{
+    Condition, Get, IndexOptions, IndexProjection, IndexScope, Item, ItemPage, Projection, Reading,
+    TableOptions,
+};
+use anabranch_model::{Error, TableName};
+use serde::Serialize;
+
+use super::attribute::{Attribute, Attributes, INVALID, ItemBody};
+use super::capacity::{Consumed, Detail, read_units};
+use super::errors::fault;
+use super::expression::{Expressions, one_style};
+use super::legacy::{self, Demand};
+use super::names::index_name;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::validation::Validation;
+
+const SELECTS: [&str; 4] = ["SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES"];
+pub(super) const START_INVALID: &str = "The provided starting key is invalid";
+
+/// The parameters that queries and scans have in common.
+#[derive(Debug)]
+pub(super) struct Parameters {
+    pub(super) table_name: Option<String>,
+    pub(super) index_name: Option<String>,
+    pub(super) select: Option<String>,
+    pub(super) consistent_read: Option<bool>,
+    pub(super) limit: Option<i64>,
+    pub(super) exclusive_start_key: Option<Attributes>,
+    pub(super) filter_expression: Option<String>,
+    pub(super) projection_expression: Option<String>,
+    pub(super) expression_attribute_names: Option<BTreeMap<String, String>>,
+    pub(super) expression_attribute_values: Option<BTreeMap<String, Attribute>>,
+    pub(super) attributes_to_get: Option<Vec<String>>,
+    /// The filter from before expressions, with the name of its parameter.
+    pub(super) filter: (&'static str, Option<BTreeMap<String, Demand>>),
+    pub(super) conditional_operator: Option<String>,
+    pub(super) return_consumed_capacity: Option<String>,
+}
+
+/// The answer to a query or scan.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Response {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Vec<ItemBody>>,
+    count: usize,
+    scanned_count: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_evaluated_key: Option<ItemBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumed_capacity: Option<Consumed>,
+}
+
+/// A read that is ready to be made.
+pub(super) struct Plan {
+    pub(super) table: TableName,
+    pub(super) options: TableOptions,
+    pub(super) index: Option<IndexOptions>,
+    pub(super) reading: Reading,
+    /// The items are taken from the table, since the index does not show all that is wanted.
+    fetch: Option<Option<Projection>>,
+    capacity: Detail,
+    /// Whether the filter was given as it was before expressions.
+    pub(super) older_filter: bool,
+}
+
+impl Parameters {
+    /// Checks what can be told without the table.
+    pub(super) fn check(&self, validation: &mut Validation) -> Detail {
+        validation
+            .required("tableName", &self.table_name)
+            .one_of("select", self.select.as_deref(), &SELECTS)
+            .range("limit", self.limit, 1..=i64::from(i32::MAX));
+        Detail::read(validation, self.return_consumed_capacity.as_deref())
+    }
+
+    /// The expressions that stand beside the one of a query.
+    pub(super) fn one_style(
+        &self,
+        own: Option<(&'static str, bool)>,
+        other: Option<(&'static str, bool)>,
+    ) -> Result<(), Fault> {
+        let mut expressions = vec![
+            ("ProjectionExpression", self.projection_expression.is_some()),
+            ("FilterExpression", self.filter_expression.is_some()),
+        ];
+        expressions.extend(own);
+        let mut others = vec![
+            ("AttributesToGet", self.attributes_to_get.is_some()),
+            (self.filter.0, self.filter.1.is_some()),
+            ("ConditionalOperator", self.conditional_operator.is_some()),
+        ];
+        others.extend(other);
+        one_style(&expressions, &others)
+    }
+
+    /// Looks at the table and decides what is read of it.
+    pub(super) async fn plan(
+        self,
+        context: &Context,
+        expressions: &mut Expressions,
+        capacity: Detail,
+        table: TableName,
+    ) -> Result<Plan, Fault> {
+        let older_filter = self.filter.1.is_some();
+        let filter = self.filter(expressions)?;
+        let projection = match (&self.projection_expression, self.attributes_to_get) {
+            (Some(text), _) => Some(expressions.projection(text)?),
+            (None, Some(names)) => Some(legacy::attributes_to_get(names)?),
+            (None, None) => None,
+        };
+        let start = self.exclusive_start_key.map(Attributes::item).transpose()?;
+        let index = self.index_name.as_deref().map(index_name).transpose()?;
+        let options = context.ports.tables.table(&table).await.map_err(fault)?.options;
+        let index = index.map(|name| options.index(&table, &name).cloned()).transpose().map_err(fault)?;
+        let consistent = self.consistent_read.unwrap_or(false);
+        if consistent && index.as_ref().is_some_and(|index| index.scope == IndexScope::Global) {
+            return Err(Fault::validation("Consistent reads are not supported on global secondary indexes"));
+        }
+        check_select(self.select.as_deref(), self.projection_expression.is_some(), &projection, &index)?;
+        let count_only = self.select.as_deref() == Some("COUNT");
+        let everything = self.select.as_deref() == Some("ALL_ATTRIBUTES");
+        let fetch = fetched(&options, &index, &projection, everything)?;
+        let reading = Reading {
+            index: index.as_ref().map(|index| index.name.clone()),
+            consistent,
+            filter,
+            projection: if fetch.is_some() { None } else { projection },
+            limit: self.limit.map(|limit| limit as usize),
+            start,
+            count_only,
+        };
+        let fetch = fetch.filter(|_| !count_only);
+        Ok(Plan { table, options, index, reading, fetch, capacity, older_filter })
+    }
+
+    fn filter(&self, expressions: &mut Expressions) -> Result<Option<Condition>, Fault> {
+        match &self.filter_expression {
+            Some(text) => expressions.filter(text).map(Some),
+            None => legacy::filter(self.filter.1.clone(), self.conditional_operator.as_deref()),
+        }
+    }
+}
+
+/// Which attributes can be selected how.
+fn check_select(
+    select: Option<&str>,
+    by_expression: bool,
+    projection: &Option<Projection>,
+    index: &Option<IndexOptions>,
+) -> Result<(), Fault> {
+    let parameter = if by_expression { "ProjectionExpression" } else { "AttributesToGet" };
+    let why = match (select, projection, index) {
+        (Some("COUNT"), Some(_), _) => {
+            format!("Cannot specify the {parameter} when choosing to get only the Count")
+        }
+        (Some(select @ ("ALL_ATTRIBUTES" | "ALL_PROJECTED_ATTRIBUTES")), Some(_), _) => {
+            format!("Cannot specify the {parameter} when choosing to get {select}")
+        }
+        (Some("SPECIFIC_ATTRIBUTES"), None, _) => {
+            "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES"
+                .to_string()
+        }
+        (Some("ALL_PROJECTED_ATTRIBUTES"), _, None) => {
+            "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName".to_string()
+        }
+        (Some("ALL_ATTRIBUTES"), _, Some(index))
+            if index.scope == IndexScope::Global && index.projection != IndexProjection::All =>
+        {
+            format!(
+                "{INVALID} Select type ALL_ATTRIBUTES is not supported for global secondary index {} because its \
+                 projection type is not ALL",
+                index.name
+            )
+        }
+        _ => return Ok(()),
+    };
+    Err(Fault::validation(why))
+}
+
+/// What is to be taken from the table because a local index does not show it. Of a global index it is refused.
+#[allow(clippy::option_option)]
+fn fetched(
+    options: &TableOptions,
+    index: &Option<IndexOptions>,
+    projection: &Option<Projection>,
+    everything: bool,
+) -> Result<Option<Option<Projection>>, Fault> {
+    let Some(index) = index else { return Ok(None) };
+    let paths = projection.iter().flat_map(|projection| &projection.0);
+    let hidden: Vec<_> =
+        paths.map(|path| path.attribute.as_str()).filter(|name| !options.shows(index, name)).collect();
+    match index.scope {
+        IndexScope::Global if !hidden.is_empty() => Err(Fault::validation(format!(
+            "{INVALID} Global secondary index {} does not project [{}]",
+            index.name,
+            hidden.join(", ")
+        ))),
+        IndexScope::Local if !hidden.is_empty() => Ok(Some(projection.clone())),
+        IndexScope::Local if everything && index.projection != IndexProjection::All => Ok(Some(None)),
+        _ => Ok(None),
+    }
+}
+
+impl Plan {
+    /// Whether the start of the page lies in the table or index.
+    pub(super) fn check_start(&self) -> Result<(), Fault> {
+        let Some(start) = &self.reading.start else { return Ok(()) };
+        let placed = self.options.place(self.index.as_ref(), start).is_ok();
+        let attributes = self.options.place_attributes(self.index.as_ref(), start);
+        if placed && attributes.len() == start.len() {
+            return Ok(());
+        }
+        Err(Fault::validation(START_INVALID))
+    }
+
+    /// The page as an answer.
+    pub(super) async fn answer(
+        self,
+        context: &Context,
+        page: Result<ItemPage, Error>,
+    ) -> Result<Response, Fault> {
+        let page = page.map_err(|error| match error {
+            Error::TableBusy(_) if self.index.is_some() => Fault::validation(format!(
+                "Cannot read from backfilling global secondary index: {}",
+                self.reading.index.as_ref().map_or("", |name| name.as_str())
+            )),
+            other => fault(other),
+        })?;
+        let bytes = page.items.iter().map(Item::size).sum();
+        let units = read_units(bytes, self.reading.consistent);
+        let consumed = match &self.index {
+            Some(index) => {
+                let global = index.scope == IndexScope::Global;
+                self.capacity.consumed_by_index(&self.table, index.name.as_str(), global, units)
+            }
+            None => self.capacity.consumed(&self.table, units),
+        };
+        let (count, scanned) = (page.returned, page.evaluated);
+        let last = page.last.map(ItemBody);
+        let count_only = self.reading.count_only;
+        let items = if count_only { None } else { Some(self.items(context, page.items).await?) };
+        Ok(Response {
+            items,
+            count,
+            scanned_count: scanned,
+            last_evaluated_key: last,
+            consumed_capacity: consumed,
+        })
+    }
+
+    async fn items(self, context: &Context, items: Vec<Item>) -> Result<Vec<ItemBody>, Fault> {
+        let Some(projection) = self.fetch else { return Ok(items.into_iter().map(ItemBody).collect()) };
+        let mut whole = Vec::with_capacity(items.len());
+        for item in items {
+            let key = self.options.place_attributes(None, &item);
+            let get = Get { key, consistent: true, projection: projection.clone() };
+            // An item that was deleted in between is left out, as it would be a moment later.
+            whole.extend(context.ports.tables.get(&self.table, get).await.map_err(fault)?.map(ItemBody));
+        }
+        Ok(whole)
+    }
+}

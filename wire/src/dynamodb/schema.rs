@@ -1,0 +1,279 @@
+//! How tables and indexes are described, in calls as in answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anabranch_model::limits::INDEX_INCLUDED_MAX;
+use anabranch_model::table::{
+    ChangeView, IndexOptions, IndexProjection, IndexScope, KeyAttribute, KeyKind, KeySchema, TableOptions,
+};
+use serde::{Deserialize, Serialize};
+
+use super::attribute::INVALID;
+use super::names::index_name;
+use crate::fault::Fault;
+use crate::validation::Validation;
+
+const VIEWS: [(&str, ChangeView); 4] = [
+    ("NEW_IMAGE", ChangeView::New),
+    ("OLD_IMAGE", ChangeView::Old),
+    ("NEW_AND_OLD_IMAGES", ChangeView::Both),
+    ("KEYS_ONLY", ChangeView::Keys),
+];
+
+/// The kind of an attribute that is part of a key.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Definition {
+    attribute_name: Option<String>,
+    attribute_type: Option<String>,
+}
+
+/// A part of a key.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(crate) struct Element {
+    attribute_name: Option<String>,
+    key_type: Option<String>,
+}
+
+/// What an index shows.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct ProjectionBody {
+    projection_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    non_key_attributes: Option<Vec<String>>,
+}
+
+/// An index that is asked for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct IndexBody {
+    index_name: Option<String>,
+    key_schema: Option<Vec<Element>>,
+    projection: Option<ProjectionBody>,
+    provisioned_throughput: Option<Throughput>,
+}
+
+/// Capacity that is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Throughput {
+    pub(super) read_capacity_units: i64,
+    pub(super) write_capacity_units: i64,
+}
+
+/// Whether changes are written down.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct StreamSpecification {
+    pub(super) stream_enabled: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stream_view_type: Option<String>,
+}
+
+/// The kinds of the attributes of keys, by name.
+pub(super) type Kinds = BTreeMap<String, KeyKind>;
+
+fn invalid(why: impl std::fmt::Display) -> Fault {
+    Fault::validation(format!("{INVALID} {why}"))
+}
+
+/// The kinds that a call defines.
+pub(super) fn kinds(definitions: &[Definition]) -> Result<Kinds, Fault> {
+    let mut kinds = Kinds::new();
+    let mut validation = Validation::default();
+    for (at, definition) in definitions.iter().enumerate() {
+        let field = |member: &str| format!("attributeDefinitions.{}.member.{member}", at + 1);
+        validation.required(&field("attributeName"), &definition.attribute_name);
+        validation.required(&field("attributeType"), &definition.attribute_type);
+        validation.length(&field("attributeName"), definition.attribute_name.as_deref(), 1..=255);
+        validation.one_of(&field("attributeType"), definition.attribute_type.as_deref(), &["B", "N", "S"]);
+    }
+    validation.done()?;
+    for Definition { attribute_name, attribute_type } in definitions {
+        let kind = match attribute_type.as_deref() {
+            Some("N") => KeyKind::Number,
+            Some("B") => KeyKind::Binary,
+            _ => KeyKind::Text,
+        };
+        if kinds.insert(attribute_name.clone().unwrap_or_default(), kind).is_some() {
+            return Err(invalid("Cannot have two attributes with the same name"));
+        }
+    }
+    Ok(kinds)
+}
+
+/// Checks the shape of a key before what it says.
+pub(super) fn check_elements(validation: &mut Validation, field: &str, elements: &Option<Vec<Element>>) {
+    validation.required(field, elements);
+    let elements = elements.as_deref().unwrap_or_default();
+    if !elements.is_empty() {
+        validation.size(field, "[...]", elements.len(), 1..=2);
+    }
+    for (at, element) in elements.iter().enumerate() {
+        let field = |member: &str| format!("{field}.{}.member.{member}", at + 1);
+        validation.required(&field("attributeName"), &element.attribute_name);
+        validation.length(&field("attributeName"), element.attribute_name.as_deref(), 1..=255);
+        validation.required(&field("keyType"), &element.key_type);
+        validation.one_of(&field("keyType"), element.key_type.as_deref(), &["HASH", "RANGE"]);
+    }
+}
+
+/// The key that elements describe.
+pub(super) fn key_schema(
+    elements: &[Element],
+    kinds: &Kinds,
+    index: Option<&str>,
+) -> Result<KeySchema, Fault> {
+    let is = |element: &Element, kind: &str| element.key_type.as_deref() == Some(kind);
+    let (hash, range) = match elements {
+        [] => return Err(invalid("Invalid KeySchema: Some index key attribute have no definition")),
+        [hash, ..] if !is(hash, "HASH") => {
+            return Err(Fault::validation(
+                "Invalid KeySchema: The first KeySchemaElement is not a HASH key type",
+            ));
+        }
+        [_, range, ..] if !is(range, "RANGE") => {
+            return Err(Fault::validation(
+                "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type",
+            ));
+        }
+        [hash, rest @ ..] => (hash, rest.first()),
+    };
+    let names: Vec<_> = elements.iter().filter_map(|element| element.attribute_name.clone()).collect();
+    if names.len() == 2 && names[0] == names[1] {
+        return Err(Fault::validation(
+            "Both the Hash Key and the Range Key element in the KeySchema have the same name",
+        ));
+    }
+    let attribute = |element: &Element| {
+        let name = element.attribute_name.clone().unwrap_or_default();
+        match kinds.get(&name) {
+            Some(kind) => Ok(KeyAttribute { name, kind: *kind }),
+            None => {
+                let what = if index.is_some() { "index key attributes" } else { "key attributes" };
+                let defined: Vec<_> = kinds.keys().map(String::as_str).collect();
+                Err(invalid(format_args!(
+                    "Some {what} are not defined in AttributeDefinitions. Keys: [{}], AttributeDefinitions: [{}]",
+                    names.join(", "),
+                    defined.join(", ")
+                )))
+            }
+        }
+    };
+    Ok(KeySchema { hash: attribute(hash)?, range: range.map(attribute).transpose()? })
+}
+
+impl IndexBody {
+    /// Checks the shape of an index before what it says.
+    pub(super) fn check(&self, validation: &mut Validation, field: &str) {
+        let member = |member: &str| format!("{field}.{member}");
+        validation.required(&member("indexName"), &self.index_name);
+        validation.length(&member("indexName"), self.index_name.as_deref(), 3..=255);
+        validation.required(&member("projection"), &self.projection);
+        check_elements(validation, &member("keySchema"), &self.key_schema);
+        let projection =
+            self.projection.as_ref().and_then(|projection| projection.projection_type.as_deref());
+        validation.one_of(&member("projection.projectionType"), projection, &["ALL", "INCLUDE", "KEYS_ONLY"]);
+    }
+
+    /// What was ordered for the index, if anything.
+    pub(super) fn throughput(&self) -> Option<(String, Throughput)> {
+        Some((self.index_name.clone()?, self.provisioned_throughput?))
+    }
+
+    /// The index.
+    pub(super) fn options(&self, scope: IndexScope, kinds: &Kinds) -> Result<IndexOptions, Fault> {
+        let name = self.index_name.as_deref().unwrap_or_default();
+        let elements = self.key_schema.as_deref().unwrap_or_default();
+        let key = key_schema(elements, kinds, Some(name))?;
+        let projection = self.projection.clone().unwrap_or_default().projection()?;
+        Ok(IndexOptions { name: index_name(name)?, scope, key, projection })
+    }
+}
+
+impl ProjectionBody {
+    fn projection(self) -> Result<IndexProjection, Fault> {
+        let attributes = self.non_key_attributes;
+        match (self.projection_type.as_deref(), attributes) {
+            (Some("INCLUDE"), Some(names)) if !names.is_empty() => {
+                if names.len() > INDEX_INCLUDED_MAX {
+                    return Err(invalid("Too many NonKeyAttributes in the projection"));
+                }
+                Ok(IndexProjection::Include(names.into_iter().collect::<BTreeSet<_>>()))
+            }
+            (Some("INCLUDE"), _) => {
+                Err(invalid("ProjectionType is INCLUDE, but NonKeyAttributes is not specified"))
+            }
+            (Some(kind @ ("ALL" | "KEYS_ONLY")), Some(_)) => {
+                Err(invalid(format_args!("ProjectionType is {kind}, but NonKeyAttributes is specified")))
+            }
+            (Some("ALL"), None) => Ok(IndexProjection::All),
+            (Some("KEYS_ONLY"), None) => Ok(IndexProjection::Keys),
+            _ => Err(invalid("Unknown ProjectionType: null")),
+        }
+    }
+}
+
+impl StreamSpecification {
+    /// What is written down, if anything.
+    pub(super) fn view(&self) -> Result<Option<ChangeView>, Fault> {
+        let names = VIEWS.map(|(name, _)| name);
+        let field = "streamSpecification.streamViewType";
+        Validation::default().one_of(field, self.stream_view_type.as_deref(), &names).done()?;
+        let view = VIEWS.iter().find(|(name, _)| Some(*name) == self.stream_view_type.as_deref());
+        match (self.stream_enabled.unwrap_or(false), view) {
+            (true, Some((_, view))) => Ok(Some(*view)),
+            (true, None) => {
+                Err(invalid("StreamSpecification.StreamViewType must be specified if StreamEnabled is true"))
+            }
+            (false, Some(_)) => Err(invalid(
+                "StreamSpecification.StreamViewType must not be specified if StreamEnabled is false",
+            )),
+            (false, None) => Ok(None),
+        }
+    }
+
+    /// The specification of a table whose changes are written down so.
+    pub(super) fn of(view: ChangeView) -> Self {
+        StreamSpecification { stream_enabled: Some(true), stream_view_type: Some(view_name(view).to_owned()) }
+    }
+}
+
+/// What is written down, by its name.
+pub(crate) fn view_name(view: ChangeView) -> &'static str {
+    VIEWS.iter().find(|(_, other)| *other == view).map_or("KEYS_ONLY", |(name, _)| name)
+}
+
+/// A key as an answer shows it.
+pub(crate) fn elements(schema: &KeySchema) -> Vec<Element> {
+    let element = |attribute: &KeyAttribute, kind: &str| Element {
+        attribute_name: Some(attribute.name.clone()),
+        key_type: Some(kind.to_owned()),
+    };
+    let range = schema.range.iter().map(|range| element(range, "RANGE"));
+    std::iter::once(element(&schema.hash, "HASH")).chain(range).collect()
+}
+
+/// The attributes of all keys of a table, as an answer shows them.
+pub(super) fn definitions(options: &TableOptions) -> Vec<Definition> {
+    let keys = std::iter::once(&options.key).chain(options.indexes.iter().map(|index| &index.key));
+    let kinds: BTreeMap<_, _> =
+        keys.flat_map(KeySchema::attributes).map(|part| (part.name.as_str(), part.kind)).collect();
+    let definition = |(name, kind): (&str, KeyKind)| Definition {
+        attribute_name: Some(name.to_owned()),
+        attribute_type: Some(super::attribute::type_name(kind.kind()).to_owned()),
+    };
+    kinds.into_iter().map(definition).collect()
+}
+
+/// What an index shows, as an answer says it.
+pub(super) fn projection_body(projection: &IndexProjection) -> ProjectionBody {
+    let (kind, names) = match projection {
+        IndexProjection::All => ("ALL", None),
+        IndexProjection::Keys => ("KEYS_ONLY", None),
+        IndexProjection::Include(names) => ("INCLUDE", Some(names.iter().cloned().collect())),
+    };
+    ProjectionBody { projection_type: Some(kind.to_owned()), non_key_attributes: names }
+}

@@ -1,0 +1,26 @@
+//! TagResource.
+
+use serde::Deserialize;
+
+use super::names::table_of_resource;
+use super::tags::{self, Tag};
+use crate::answer::Nothing;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::validation::Validation;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    resource_arn: Option<String>,
+    tags: Option<Vec<Tag>>,
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
+    Validation::default().required("tags", &request.tags).done()?;
+    let table = table_of_resource(request.resource_arn.as_deref())?;
+    let tags = request.tags.unwrap_or_default();
+    tags::check(&tags)?;
+    tags::put(context, &table, tags).await?;
+    Ok(Nothing)
+}

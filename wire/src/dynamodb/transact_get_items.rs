@@ -1,0 +1,115 @@
+//! TransactGetItems.
+
+use std::collections::BTreeMap;
+
+use anabranch_model::limits::TRANSACTION_ITEMS_MAX;
+use anabranch_model::table::{Get, Item};
+use anabranch_model::{Cancelled, Error};
+use serde::{Deserialize, Serialize};
+
+use super::attribute::{Attributes, ItemBody};
+use super::batch_get_item::twice;
+use super::capacity::{Consumed, Detail, of_transaction, read_units};
+use super::errors::{cancelled, fault};
+use super::explain::of_key;
+use super::get_item::projection;
+use super::names::table_name;
+use super::transact_write_items::SEVERAL_OPERATIONS;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::validation::Validation;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    transact_items: Option<Vec<TransactItem>>,
+    return_consumed_capacity: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct TransactItem {
+    get: Option<GetBody>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct GetBody {
+    table_name: Option<String>,
+    key: Option<Attributes>,
+    projection_expression: Option<String>,
+    expression_attribute_names: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Response {
+    responses: Vec<ItemResponse>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumed_capacity: Option<Vec<Consumed>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct ItemResponse {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<ItemBody>,
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
+    let mut validation = Validation::default();
+    let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
+    validation.required("transactItems", &request.transact_items).done()?;
+    let parts = request.transact_items.unwrap_or_default();
+    validation.size("transactItems", "[]", parts.len(), 1..=TRANSACTION_ITEMS_MAX);
+    for (at, part) in parts.iter().enumerate() {
+        let field = format!("transactItems.{}.member.get", at + 1);
+        validation.required(&field, &part.get);
+        if let Some(get) = &part.get {
+            validation.required(&format!("{field}.tableName"), &get.table_name);
+            validation.required(&format!("{field}.key"), &get.key);
+        }
+    }
+    validation.done()?;
+    let mut gets = Vec::new();
+    for get in parts.into_iter().filter_map(|part| part.get) {
+        let table = table_name(get.table_name.as_deref())?;
+        let projection =
+            projection(get.projection_expression.as_deref(), get.expression_attribute_names, None)?;
+        let key = get.key.map_or_else(|| Ok(Item::new()), Attributes::item)?;
+        gets.push((table, Get { key, consistent: true, projection }));
+    }
+    if twice(gets.iter().map(|(table, get)| (table, &get.key))) {
+        return Err(Fault::validation(SEVERAL_OPERATIONS));
+    }
+    let items = match context.ports.tables.transact_get(gets.clone()).await {
+        Ok(items) => items,
+        Err(error) => return Err(refused(context, gets, error).await),
+    };
+    let mut units = BTreeMap::new();
+    for ((table, _), item) in gets.iter().zip(&items) {
+        // A transaction reads everything twice.
+        let cost = 2.0 * read_units(item.as_ref().map_or(0, Item::size), true);
+        *units.entry(table.clone()).or_insert(0.0) += cost;
+    }
+    Ok(Response {
+        responses: items.into_iter().map(|item| ItemResponse { item: item.map(ItemBody) }).collect(),
+        consumed_capacity: of_transaction(capacity.consumed_by(&units), false),
+    })
+}
+
+/// Keys that do not fit are told as reasons of the parts that have them.
+async fn refused(context: &Context, gets: Vec<(anabranch_model::TableName, Get)>, error: Error) -> Fault {
+    if !matches!(error, Error::Invalid(_)) {
+        return fault(error);
+    }
+    let mut reasons = Vec::new();
+    for (table, get) in &gets {
+        let words = match context.ports.tables.table(table).await {
+            Ok(summary) => of_key(&get.key, &summary.options.key),
+            Err(_) => None,
+        };
+        reasons.push(words.map(Cancelled::Invalid));
+    }
+    if reasons.iter().any(Option::is_some) { cancelled(reasons) } else { fault(error) }
+}

@@ -1,0 +1,29 @@
+//! UntagResource.
+
+use serde::Deserialize;
+
+use super::names::table_of_resource;
+use super::tags;
+use crate::answer::Nothing;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::validation::Validation;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    resource_arn: Option<String>,
+    tag_keys: Option<Vec<String>>,
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
+    let mut validation = Validation::default();
+    validation.required("tagKeys", &request.tag_keys);
+    for (at, key) in request.tag_keys.iter().flatten().enumerate() {
+        validation.length(&format!("tagKeys.{}.member", at + 1), Some(key), 1..=128);
+    }
+    validation.done()?;
+    let table = table_of_resource(request.resource_arn.as_deref())?;
+    tags::remove(context, &table, request.tag_keys.unwrap_or_default()).await?;
+    Ok(Nothing)
+}
