@@ -23,7 +23,7 @@ os.environ.setdefault("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
 class Server:
     """A server on one port for as long as the suite runs, however often it is killed."""
 
-    def __init__(self):
+    def __init__(self, config=None):
         self.folder = tempfile.TemporaryDirectory()
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -31,12 +31,18 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
         os.environ["AWS_ENDPOINT_URL"] = self.url
         self.process = None
+        self.options = []
+        if config:
+            path = os.path.join(self.folder.name, "config.toml")
+            with open(path, "w") as file:
+                file.write(config)
+            self.options = ["--config", path]
 
     def start(self):
         log = open(os.path.join(self.folder.name, "log"), "ab")
         self.process = subprocess.Popen(
             [BINARY, "up", "--data", os.path.join(self.folder.name, "data"),
-             "--listen", f"127.0.0.1:{self.port}", "--monitor", "127.0.0.1:0"],
+             "--listen", f"127.0.0.1:{self.port}", "--monitor", "127.0.0.1:0", *self.options],
             stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.process.stdout.readline()
         if "is ready" not in line:

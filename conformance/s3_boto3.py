@@ -23,7 +23,7 @@ from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from harness import case, eventually, run
+from harness import Server, case, eventually, run
 
 MIB = 1 << 20
 
@@ -786,6 +786,47 @@ def what_was_acknowledged_survives_a_crash(server):
                 if entry["Key"] not in acknowledged:
                     data = body(s3, "crash", entry["Key"])
                     assert f'"{hashlib.md5(data).hexdigest()}"' == entry["ETag"], "whole or not at all"
+
+
+@case
+def only_those_with_a_key_are_let_in(server):
+    before = os.environ["AWS_ENDPOINT_URL"]
+    try:
+        with Server('[access_keys]\nAKIDADA = "secret/of+ada"\n') as guarded:
+            def known(service="s3", key="AKIDADA", secret="secret/of+ada", **more):
+                config = Config(retries={"max_attempts": 0}, signature_version=more.pop("version", None), **more)
+                return boto3.client(service, config=config, aws_access_key_id=key, aws_secret_access_key=secret)
+
+            s3 = known()
+            s3.create_bucket(Bucket="guarded")
+            for key in ["a", "a b", "ä/ö", "+%&=?#", "//", "..", "a\n", "~*'()!", "%2F"]:
+                s3.put_object(Bucket="guarded", Key=key, Body=key.encode(), Metadata={"a": "b  c"})
+                assert body(s3, "guarded", key) == key.encode(), key
+            keys = [entry["Key"] for page in s3.get_paginator("list_objects_v2").paginate(
+                Bucket="guarded", Delimiter="~", PaginationConfig={"PageSize": 2}) for entry in page.get("Contents", [])]
+            assert len(keys) == 8, keys
+            s3.upload_fileobj(io.BytesIO(os.urandom(12 * MIB)), "guarded", "parts", Config=TransferConfig(
+                multipart_threshold=5 * MIB, multipart_chunksize=5 * MIB))
+            s3.copy_object(Bucket="guarded", Key="copy", CopySource={"Bucket": "guarded", "Key": "ä/ö"})
+            s3.delete_objects(Bucket="guarded", Delete={"Objects": [{"Key": "a"}]})
+            signer = known(version="s3v4")
+            url = signer.generate_presigned_url("get_object", Params={"Bucket": "guarded", "Key": "a b"}, ExpiresIn=60)
+            assert fetch(url) == (200, b"a b"), url
+            assert fetch(url.replace("a%20b", "copy"))[0] == 403
+            url = signer.generate_presigned_url("put_object", Params={"Bucket": "guarded", "Key": "put"}, ExpiresIn=60)
+            assert fetch(url, "PUT", b"x", {"Content-Type": ""})[0] == 200
+            url = known(version="s3").generate_presigned_url("get_object", Params={"Bucket": "guarded", "Key": "put"})
+            assert fetch(url)[0] == 400, "an old way to sign"
+            refused("SignatureDoesNotMatch", known(secret="other").get_object, 403, Bucket="guarded", Key="put")
+            refused("InvalidAccessKeyId", known(key="AKIDBOB").get_object, 403, Bucket="guarded", Key="put")
+            assert code_of(raw(guarded, "GET", "/guarded/put")) == "AccessDenied"
+            kinesis = known("kinesis")
+            kinesis.create_stream(StreamName="guarded", ShardCount=1)
+            assert kinesis.list_streams()["StreamNames"] == ["guarded"]
+            refused("InvalidSignatureException", known("kinesis", secret="other").list_streams, 400)
+            refused("UnrecognizedClientException", known("kinesis", key="AKIDBOB").list_streams, 400)
+    finally:
+        os.environ["AWS_ENDPOINT_URL"] = before
 
 
 def aws(*arguments, fails=False):

@@ -2,7 +2,7 @@
 
 use anabranch_model::Error;
 use anabranch_model::blob::{
-    Checksum, ChecksumScope, Checksums, CompleteOptions, PartChoice, PartNumber, Upload,
+    BlobMeta, Checksum, ChecksumScope, Checksums, CompleteOptions, ETag, PartChoice, PartNumber, Upload,
 };
 use anabranch_model::limits::UPLOAD_PARTS_MAX;
 use http::Response;
@@ -10,7 +10,7 @@ use http::header::HOST;
 
 use super::answer::{document, quoted};
 use super::checksum;
-use super::errors::{fault, invalid, invalid_request};
+use super::errors::{fault, invalid, invalid_request, no_such_upload};
 use super::headers::{etag, write_condition};
 use super::rest::Rest;
 use super::uploading::{all_parts, summary};
@@ -37,7 +37,12 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     };
     let choices: Vec<PartChoice> = chosen.into_iter().map(|part| part.choice).collect();
     let completed = context.ports.blobs.complete_upload(&upload, &choices, options).await;
-    let meta = completed.map_err(refused)?;
+    let meta = match completed {
+        Err(Error::UploadNotFound(id)) => {
+            completed_before(context, &upload, &choices).await?.ok_or_else(|| no_such_upload(id.as_str()))?
+        }
+        completed => completed.map_err(refused)?,
+    };
     let host = rest.header(HOST.as_str())?.unwrap_or("localhost").to_owned();
     Ok(document("CompleteMultipartUploadResult", |xml| {
         xml.value("Location", format!("http://{host}/{}/{}", upload.bucket.as_str(), upload.key.as_str()));
@@ -106,6 +111,21 @@ async fn expected(context: &Context, rest: &Rest, upload: &Upload) -> Result<Che
     let mut expected = Checksums::empty(scope);
     expected.insert(given);
     Ok(expected)
+}
+
+/// The object that these parts made, if it is there: whoever missed the answer to a completion sends it again.
+async fn completed_before(
+    context: &Context,
+    upload: &Upload,
+    choices: &[PartChoice],
+) -> Result<Option<BlobMeta>, Fault> {
+    let md5s: Option<Vec<[u8; 16]>> = choices.iter().map(|choice| choice.etag.md5()).collect();
+    let Some(md5s) = md5s else { return Ok(None) };
+    match context.ports.blobs.head(&upload.bucket, &upload.key).await {
+        Ok(meta) => Ok(Some(meta).filter(|meta| meta.etag == ETag::of_parts(&md5s))),
+        Err(Error::BlobNotFound(..)) => Ok(None),
+        Err(error) => Err(fault(error)),
+    }
 }
 
 fn refused(error: Error) -> Fault {

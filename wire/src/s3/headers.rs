@@ -76,9 +76,13 @@ fn metadata(headers: &HeaderMap) -> Result<BTreeMap<String, String>, Fault> {
     Ok(metadata)
 }
 
+/// What remains of the codings. Where none is about the transport, they stay as they are spelled.
 fn without_chunked(value: &str) -> String {
+    if !value.to_ascii_lowercase().contains(CHUNKED) {
+        return value.trim().to_owned();
+    }
     let codings = value.split(',').map(str::trim).filter(|coding| !coding.eq_ignore_ascii_case(CHUNKED));
-    codings.collect::<Vec<_>>().join(",")
+    codings.collect::<Vec<_>>().join(", ")
 }
 
 /// Adds what is known about an object to an answer.
@@ -191,14 +195,15 @@ mod tests {
     fn properties_survive_the_way_in_and_out() {
         let given = headers(&[
             ("content-type", "text/plain"),
-            ("content-encoding", "aws-chunked,gzip"),
+            ("content-encoding", "deflate,aws-chunked , gzip"),
             ("x-amz-meta-one", "1"),
             ("x-amz-meta-one", "2"),
             ("x-amz-meta-ten", "zehn ä"),
             ("x-amz-date", "no property"),
         ]);
         let properties = properties(&given).unwrap();
-        assert_eq!(properties.headers[&Header::ContentEncoding], "gzip");
+        assert_eq!(properties.headers[&Header::ContentEncoding], "deflate, gzip");
+        assert_eq!(without_chunked("deflate,gzip"), "deflate,gzip");
         assert_eq!(properties.metadata["one"], "1,2");
         let mut out = HeaderMap::new();
         describe(&mut out, &properties);

@@ -14,8 +14,11 @@ use super::query::Query;
 use super::xml::{Element, Xml};
 use super::{checksum, route};
 
+/// The bytes and the trailers.
+type Decoded = (Vec<u8>, Vec<(String, String)>);
+
 /// Decodes a body that comes in pieces of these sizes, one after the other and again from the first.
-fn decoded(body: &[u8], steps: &[usize]) -> Option<(Vec<u8>, Vec<(String, String)>)> {
+fn decoded(body: &[u8], steps: &[usize]) -> Option<Decoded> {
     let (mut chunks, mut decoded, mut rest) = (Chunks::new(false, None), Vec::new(), body);
     for step in steps.iter().cycle() {
         if rest.is_empty() {

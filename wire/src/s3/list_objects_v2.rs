@@ -17,7 +17,7 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     let listing = Listing::of(rest)?;
     let token = rest.query.get("continuation-token");
     let start_after = rest.query.filled("start-after");
-    let after = match token {
+    let after = match token.filter(|token| !token.is_empty()) {
         Some(token) => Some(open(token)?),
         None => start_after.and_then(|key| listing.after(key)),
     };

@@ -1,6 +1,7 @@
 //! UploadPartCopy.
 
-use anabranch_model::blob::{BodyOptions, GetOptions};
+use anabranch_model::Error;
+use anabranch_model::blob::{BodyOptions, GetOptions, Range};
 use http::Response;
 
 use super::answer::{document, quoted};
@@ -19,11 +20,23 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     let source = source(rest)?;
     let range = rest.header("x-amz-copy-source-range")?;
     let range = range.map(|text| {
-        let wrong = || invalid("The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the zero-based offsets of the first and last bytes to copy");
+        let wrong = || {
+            invalid(
+                "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the \
+                 zero-based offsets of the first and last bytes to copy",
+            )
+        };
         parse_range(text).ok_or_else(wrong)
     });
-    let options = GetOptions { range: range.transpose()?, conditions: source_conditions(rest)? };
+    let range = range.transpose()?;
+    let options = GetOptions { range, conditions: source_conditions(rest)? };
     let blob = context.ports.blobs.get(&source.0, &source.1, options).await.map_err(refused)?;
+    // A range that is cut off at the end of the source would be another one than was asked for.
+    if let Some(Range::FromTo(_, last)) = range
+        && last >= blob.meta.size
+    {
+        return Err(fault(Error::RangeInvalid { size: blob.meta.size }));
+    }
     let body = BodyOptions { size: Some(blob.range.end - blob.range.start), ..BodyOptions::default() };
     let part = context.ports.blobs.put_part(&upload, number, blob.body, body).await.map_err(fault)?;
     Ok(document("CopyPartResult", |xml| {

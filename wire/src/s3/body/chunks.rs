@@ -201,8 +201,11 @@ fn malformed(why: &str) -> Fault {
 mod tests {
     use super::*;
 
+    /// The bytes and the trailers.
+    type Decoded = (Vec<u8>, Vec<(String, String)>);
+
     /// Decodes a body that comes in pieces of this size.
-    fn decode(signed: bool, body: &[u8], step: usize) -> Result<(Vec<u8>, Vec<(String, String)>), String> {
+    fn decode(signed: bool, body: &[u8], step: usize) -> Result<Decoded, String> {
         let mut chunks = Chunks::new(signed, None);
         let mut decoded = Vec::new();
         let code = |fault: Fault| fault.code.into_owned();

@@ -19,7 +19,7 @@ use crate::context::{Memory, Reservation};
 use crate::fault::Fault;
 use crate::limits::BODY_BYTES_MAX;
 use crate::s3::checksum;
-use crate::s3::errors::{bad_digest, fault, invalid_request};
+use crate::s3::errors::{bad_digest, fault, incomplete_body, invalid_request};
 use crate::s3::headers::text;
 use crate::s3::xml::malformed;
 
@@ -32,6 +32,8 @@ pub(crate) struct Payload {
 /// Where the bytes come from.
 struct Source {
     incoming: Incoming,
+    /// How many decoded bytes are still to come, if that is known.
+    left: Option<u64>,
     /// What came and is not decoded.
     pending: Bytes,
     chunks: Option<Chunks>,
@@ -59,6 +61,7 @@ impl Payload {
         check_algorithm(headers, &declared)?;
         let source = Source {
             incoming,
+            left: declared.size,
             pending: Bytes::new(),
             chunks: match coding {
                 Coding::Chunked { signed, .. } => Some(Chunks::new(signed, seed)),
@@ -171,6 +174,8 @@ impl Source {
     async fn piece(&mut self) -> Result<Option<Bytes>, Fault> {
         loop {
             if let Some(piece) = self.decode()? {
+                let beyond = |left: u64| left.checked_sub(piece.len() as u64).ok_or_else(incomplete_body);
+                self.left = self.left.map(beyond).transpose()?;
                 self.sum(&piece);
                 return Ok(Some(piece));
             }
@@ -199,6 +204,9 @@ impl Source {
     }
 
     fn finish(&mut self) -> Result<(), Fault> {
+        if self.left.is_some_and(|left| left > 0) {
+            return Err(incomplete_body());
+        }
         if let Some((hash, expected)) = self.hash.take() {
             let computed = hex::encode(hash.finalize());
             if !bool::from(computed.as_bytes().ct_eq(expected.as_bytes())) {
