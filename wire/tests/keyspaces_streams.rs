@@ -33,7 +33,8 @@ async fn make(harness: &Harness, table: &str) -> TableName {
         clustering: vec![Clustering { column: "number".to_owned(), descending: false }],
     };
     let key = KeySchema::hash("customer", KeyKind::Text).and_range("number", KeyKind::Number);
-    let options = TableOptions { keyspace: Some(shape), ..TableOptions::new(key).with_changes(ChangeView::Both) };
+    let options =
+        TableOptions { keyspace: Some(shape), ..TableOptions::new(key).with_changes(ChangeView::Both) };
     let name = TableName::new(table).expect("a name");
     harness.engine.create_table(&name, options).await.expect("a table");
     name
@@ -45,13 +46,23 @@ async fn rows_are_told_with_the_types_of_their_columns() {
     let table = make(&harness, "orders").await;
     make(&harness, "others").await;
     let row = |total: i32| Item::new().with("customer", "ada").with("number", 7).with("total", total);
-    for write in [Write::put(row(1)), Write::put(row(2)), Write::delete(Item::new().with("customer", "ada").with("number", 7))] {
+    for write in [
+        Write::put(row(1)),
+        Write::put(row(2)),
+        Write::delete(Item::new().with("customer", "ada").with("number", 7)),
+    ] {
         harness.engine.write(&table, write).await.expect("a write");
     }
     let first = done(&harness, "ListStreams", json!({"keyspaceName": "shop", "maxResults": 1})).await;
     let rest = done(&harness, "ListStreams", json!({"nextToken": first["nextToken"]})).await;
-    assert_eq!((&first["streams"][0]["tableName"], &rest["streams"][0]["tableName"]), (&json!("orders"), &json!("others")));
-    assert!(first["nextToken"].as_str().is_some_and(|token| token.len() >= 80), "clients refuse shorter tokens");
+    assert_eq!(
+        (&first["streams"][0]["tableName"], &rest["streams"][0]["tableName"]),
+        (&json!("orders"), &json!("others"))
+    );
+    assert!(
+        first["nextToken"].as_str().is_some_and(|token| token.len() >= 80),
+        "clients refuse shorter tokens"
+    );
     assert_eq!(done(&harness, "ListStreams", json!({"keyspaceName": "other"})).await["streams"], json!([]));
 
     let arn = &first["streams"][0]["streamArn"];
@@ -60,7 +71,8 @@ async fn rows_are_told_with_the_types_of_their_columns() {
     assert_eq!(stream["keyspaceName"], "shop");
     let mut records = Vec::new();
     for shard in stream["shards"].as_array().expect("shards") {
-        let body = json!({"streamArn": arn, "shardId": shard["shardId"], "shardIteratorType": "TRIM_HORIZON"});
+        let body =
+            json!({"streamArn": arn, "shardId": shard["shardId"], "shardIteratorType": "TRIM_HORIZON"});
         let iterator = done(&harness, "GetShardIterator", body).await["shardIterator"].clone();
         let answer = done(&harness, "GetRecords", json!({"shardIterator": iterator})).await;
         assert!(answer["nextShardIterator"].is_string());
@@ -87,8 +99,11 @@ async fn refusals_say_what_kind_they_are() {
     let arn = listed["streams"][0]["streamArn"].as_str().expect("an ARN").to_owned();
     let stream = done(&harness, "GetStream", json!({"streamArn": arn, "maxResults": 1})).await;
     let more = json!({"streamArn": arn, "nextToken": stream["nextToken"]});
-    assert!(done(&harness, "GetStream", more).await["shards"].as_array().is_some_and(|shards| !shards.is_empty()));
-    let body = json!({"streamArn": arn, "shardId": stream["shards"][0]["shardId"], "shardIteratorType": "LATEST"});
+    assert!(
+        done(&harness, "GetStream", more).await["shards"].as_array().is_some_and(|shards| !shards.is_empty())
+    );
+    let body =
+        json!({"streamArn": arn, "shardId": stream["shards"][0]["shardId"], "shardIteratorType": "LATEST"});
     let iterator = done(&harness, "GetShardIterator", body).await["shardIterator"].clone();
     // The iterators of the other service are not good here, nor ours there.
     let (status, value) =
@@ -107,5 +122,8 @@ async fn refusals_say_what_kind_they_are() {
         assert_eq!(value["errorCode"], code, "{operation}: {value}");
     }
     let (_, value) = call(&harness, "GetStream", json!({"streamArn": arn.replace("shop", "shed")})).await;
-    assert!(value["__type"].as_str().is_some_and(|code| code.ends_with("ResourceNotFoundException")), "{value}");
+    assert!(
+        value["__type"].as_str().is_some_and(|code| code.ends_with("ResourceNotFoundException")),
+        "{value}"
+    );
 }
