@@ -152,7 +152,7 @@ fn check_kind(value: &Value, attribute: &KeyAttribute) -> Result<(), Fault> {
 
 /// A filter looks at what is not part of the key.
 fn check_filter(plan: &Plan, schema: &KeySchema) -> Result<(), Fault> {
-    let Some(filter) = &plan.reading.filter else { return Ok(()) };
+    let Some(filter) = plan.filter() else { return Ok(()) };
     match key_part(filter, schema) {
         Some(name) => {
             let parameter = if plan.older_filter { "QueryFilter" } else { "Filter Expression" };

@@ -63,10 +63,17 @@ pub(super) struct Plan {
     pub(super) index: Option<IndexOptions>,
     pub(super) reading: Reading,
     /// The items are taken from the table, since the index does not show all that is wanted.
-    fetch: Option<Option<Projection>>,
+    fetch: Option<Fetch>,
     capacity: Detail,
     /// Whether the filter was given as it was before expressions.
     pub(super) older_filter: bool,
+}
+
+/// What becomes of items that are taken from the table.
+struct Fetch {
+    filter: Option<Condition>,
+    projection: Option<Projection>,
+    count_only: bool,
 }
 
 impl Parameters {
@@ -125,17 +132,23 @@ impl Parameters {
         check_select(self.select.as_deref(), self.projection_expression.is_some(), &projection, &index)?;
         let count_only = self.select.as_deref() == Some("COUNT");
         let everything = self.select.as_deref() == Some("ALL_ATTRIBUTES");
-        let fetch = fetched(&options, &index, &projection, everything)?;
-        let reading = Reading {
+        let mut reading = Reading {
             index: index.as_ref().map(|index| index.name.clone()),
             consistent,
             filter,
-            projection: if fetch.is_some() { None } else { projection },
+            projection,
             limit: self.limit.map(|limit| limit as usize),
             start,
             count_only,
         };
-        let fetch = fetch.filter(|_| !count_only);
+        let fetch = match is_hidden(&options, index.as_ref(), &reading, everything)? {
+            true => Some(Fetch {
+                filter: reading.filter.take(),
+                projection: reading.projection.take(),
+                count_only: std::mem::take(&mut reading.count_only),
+            }),
+            false => None,
+        };
         Ok(Plan { table, options, index, reading, fetch, capacity, older_filter })
     }
 
@@ -183,31 +196,41 @@ fn check_select(
     Err(Fault::validation(why))
 }
 
-/// What is to be taken from the table because a local index does not show it. Of a global index it is refused.
-#[allow(clippy::option_option)]
-fn fetched(
+/// Whether a local index does not show all that is wanted. Of a global index it is refused.
+fn is_hidden(
     options: &TableOptions,
-    index: &Option<IndexOptions>,
-    projection: &Option<Projection>,
+    index: Option<&IndexOptions>,
+    reading: &Reading,
     everything: bool,
-) -> Result<Option<Option<Projection>>, Fault> {
-    let Some(index) = index else { return Ok(None) };
-    let paths = projection.iter().flat_map(|projection| &projection.0);
+) -> Result<bool, Fault> {
+    let Some(index) = index else { return Ok(false) };
+    let paths = reading.projection.iter().flat_map(|projection| &projection.0);
     let hidden: Vec<_> =
         paths.map(|path| path.attribute.as_str()).filter(|name| !options.shows(index, name)).collect();
-    match index.scope {
-        IndexScope::Global if !hidden.is_empty() => Err(Fault::validation(format!(
-            "{INVALID} Global secondary index {} does not project [{}]",
-            index.name,
-            hidden.join(", ")
-        ))),
-        IndexScope::Local if !hidden.is_empty() => Ok(Some(projection.clone())),
-        IndexScope::Local if everything && index.projection != IndexProjection::All => Ok(Some(None)),
-        _ => Ok(None),
+    if index.scope == IndexScope::Global {
+        return match hidden.is_empty() {
+            true => Ok(false),
+            false => Err(Fault::validation(format!(
+                "{INVALID} Global secondary index {} does not project [{}]",
+                index.name,
+                hidden.join(", ")
+            ))),
+        };
     }
+    let mut filtered = false;
+    if let Some(filter) = &reading.filter {
+        filter.each_path(&mut |path| filtered |= !options.shows(index, &path.attribute));
+    }
+    Ok(filtered || !hidden.is_empty() || everything && index.projection != IndexProjection::All)
 }
 
 impl Plan {
+    /// The filter, wherever it is applied.
+    pub(super) fn filter(&self) -> Option<&Condition> {
+        let late = self.fetch.as_ref().and_then(|fetch| fetch.filter.as_ref());
+        self.reading.filter.as_ref().or(late)
+    }
+
     /// Whether the start of the page lies in the table or index.
     pub(super) fn check_start(&self) -> Result<(), Fault> {
         let Some(start) = &self.reading.start else { return Ok(()) };
@@ -241,27 +264,45 @@ impl Plan {
             }
             None => self.capacity.consumed(&self.table, units),
         };
-        let (count, scanned) = (page.returned, page.evaluated);
-        let last = page.last.map(ItemBody);
-        let count_only = self.reading.count_only;
-        let items = if count_only { None } else { Some(self.items(context, page.items).await?) };
+        let (mut count, scanned) = (page.returned, page.evaluated);
+        let (last, mut items) = (page.last.map(ItemBody), page.items);
+        let mut count_only = self.reading.count_only;
+        if let Some(fetch) = self.fetch {
+            count_only = fetch.count_only;
+            items = fetch.items(context, &self.table, &self.options, items).await?;
+            count = items.len();
+        }
         Ok(Response {
-            items,
+            items: (!count_only).then(|| items.into_iter().map(ItemBody).collect()),
             count,
             scanned_count: scanned,
             last_evaluated_key: last,
             consumed_capacity: consumed,
         })
     }
+}
 
-    async fn items(self, context: &Context, items: Vec<Item>) -> Result<Vec<ItemBody>, Fault> {
-        let Some(projection) = self.fetch else { return Ok(items.into_iter().map(ItemBody).collect()) };
-        let mut whole = Vec::with_capacity(items.len());
-        for item in items {
-            let key = self.options.place_attributes(None, &item);
-            let get = Get { key, consistent: true, projection: projection.clone() };
+impl Fetch {
+    /// The items that an index has found, as the table has them.
+    async fn items(
+        &self,
+        context: &Context,
+        table: &TableName,
+        options: &TableOptions,
+        found: Vec<Item>,
+    ) -> Result<Vec<Item>, Fault> {
+        let mut whole = Vec::with_capacity(found.len());
+        for item in found {
+            let get = Get::new(options.place_attributes(None, &item)).consistent();
             // An item that was deleted in between is left out, as it would be a moment later.
-            whole.extend(context.ports.tables.get(&self.table, get).await.map_err(fault)?.map(ItemBody));
+            let Some(item) = context.ports.tables.get(table, get).await.map_err(fault)? else { continue };
+            if !self.filter.as_ref().is_none_or(|filter| filter.holds(&item)) {
+                continue;
+            }
+            whole.push(match &self.projection {
+                Some(projection) => projection.apply(&item).map_err(fault)?,
+                None => item,
+            });
         }
         Ok(whole)
     }
