@@ -10,6 +10,7 @@
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
 
+use crate::auth::Scope;
 use crate::fault::Fault;
 use crate::protocol::{Form, Protocol};
 
@@ -148,6 +149,11 @@ impl Service {
         self.row().name
     }
 
+    /// The service in the scope of a signature.
+    pub(crate) fn scope(self) -> &'static str {
+        self.row().scope
+    }
+
     /// What stands before the code of a fault in JSON.
     pub(crate) fn namespace(self) -> &'static str {
         self.row().namespace
@@ -186,8 +192,10 @@ pub(crate) fn route(parts: &Parts) -> Result<Route, Astray> {
         return route;
     }
     let form = content_type(&parts.headers) == "application/x-www-form-urlencoded";
+    // Some clients of S3 call every body a form.
+    let signed_for_s3 = || Scope::of(parts).is_some_and(|scope| scope.service == Service::S3.scope());
     let queried = || parts.uri.query().is_some_and(|query| Form::parse(query).get("Action").is_some());
-    if (form && parts.method == Method::POST) || queried() {
+    if (form && parts.method == Method::POST && !signed_for_s3()) || queried() {
         return Ok(Route::Form);
     }
     Ok(Route::Rest)
@@ -300,6 +308,10 @@ mod tests {
         }
         let put = parts("PUT", "/bucket/key", &[("content-type", form)]);
         assert_eq!(route(&put), Ok(Route::Rest), "an object may be a form");
+        let signed =
+            "AWS4-HMAC-SHA256 Credential=AK/20261115/us-east-1/s3/aws4_request, SignedHeaders=, Signature=";
+        let delete = parts("POST", "/b?delete", &[("content-type", form), ("authorization", signed)]);
+        assert_eq!(route(&delete), Ok(Route::Rest), "the signature tells that it is no form");
     }
 
     #[test]

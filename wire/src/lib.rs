@@ -16,12 +16,13 @@
 //! ```
 //!
 //! which checks the request (`validation`), calls a port (`context.ports`), and maps its error with the function of
-//! the service. One line in the table of the service (`operations!` in its `mod.rs`) makes it known. An operation that
+//! the service. One line in the table of the service (`operations!` in its `mod.rs`, see `operations`) makes it known. An operation that
 //! answers nothing returns `answer::Nothing`, one that answers a stream implements `answer::Answer` itself.
 
 mod wire;
 
 mod dispatch;
+mod inflate;
 mod receive;
 
 mod auth;
@@ -39,10 +40,16 @@ mod limits;
 mod request_id;
 mod token;
 
+mod operations;
+
+mod cloudwatch;
 mod kinesis;
+mod s3;
+mod secrets;
 mod sqs;
 mod sts;
 
+pub use auth::Keys;
 pub use context::{Memory, Ports, Reservation};
 pub use receive::{Body, BodyError, BoxError};
-pub use wire::{Options, Wire};
+pub use wire::{Options, Wire, operations};

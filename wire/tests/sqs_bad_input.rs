@@ -1,14 +1,15 @@
 //! SQS: what no client should send.
 
 mod harness;
+mod sqs_client;
 
-use harness::Server;
-use harness::sqs::{Client, Speaks};
+use harness::Harness;
 use serde_json::{Value, json};
+use sqs_client::{Client, Speaks, post, post_form, post_json};
 
 #[tokio::test]
 async fn malformed_json_is_told_apart_from_wrong_values() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for body in [
         "{",
         "[]",
@@ -17,28 +18,28 @@ async fn malformed_json_is_told_apart_from_wrong_values() {
         "{\"QueueName\":7}",
         "{\"QueueName\":\"a\",\"Attributes\":{\"DelaySeconds\":5}}",
     ] {
-        let answer = server.json("AmazonSQS.CreateQueue", "1.0", body).await;
+        let answer = post_json(&server, "CreateQueue", body).await;
         let value: Value = serde_json::from_str(&answer.body).unwrap();
         assert_eq!(value["__type"], "com.amazonaws.sqs#SerializationException", "{body}");
         assert_eq!(answer.status, 400);
     }
     let latin = b"{\"QueueName\":\"\xff\"}";
     let headers = [("x-amz-target", "AmazonSQS.CreateQueue"), ("content-type", "application/x-amz-json-1.0")];
-    let answer = server.post("/", &headers, latin).await;
+    let answer = post(&server, "/", &headers, latin).await;
     assert!(answer.body.contains("SerializationException"), "{answer:?}");
 }
 
 #[tokio::test]
 async fn unknown_operations_have_their_own_error() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for operation in ["SendMessages", "", "sendmessage"] {
-        let answer = server.json(&format!("AmazonSQS.{operation}"), "1.0", "{}").await;
+        let answer = post_json(&server, operation, "{}").await;
         let value: Value = serde_json::from_str(&answer.body).unwrap();
         assert_eq!(value["__type"], "com.amazonaws.sqs#UnknownOperationException");
         assert_eq!(answer.header("content-type"), Some("application/x-amz-json-1.0"));
         let form = [("Action", operation), ("Version", "2012-11-05")];
         let form = form.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let answer = server.form("/", &form).await;
+        let answer = post_form(&server, "/", &form).await;
         assert!(answer.body.contains("<Code>InvalidAction</Code>"), "{answer:?}");
         assert_eq!(answer.header("content-type"), Some("text/xml"));
     }
@@ -46,7 +47,7 @@ async fn unknown_operations_have_their_own_error() {
 
 #[tokio::test]
 async fn forms_that_make_no_sense_are_refused() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for body in [
         "Action=CreateQueue&Version=2012-11-05",
         "Action=CreateQueue&Version=2012-11-05&QueueName=a&Attribute.1.Name=DelaySeconds",
@@ -58,7 +59,7 @@ async fn forms_that_make_no_sense_are_refused() {
         "Action=CreateQueue&Version=1999-01-01&QueueName=a",
     ] {
         let headers = [("content-type", "application/x-www-form-urlencoded")];
-        let answer = server.post("/", &headers, body.as_bytes()).await;
+        let answer = post(&server, "/", &headers, body.as_bytes()).await;
         assert_eq!(answer.status, 400, "{body}: {answer:?}");
         assert!(answer.body.contains("<ErrorResponse>"), "{body}: {answer:?}");
     }
@@ -68,7 +69,7 @@ async fn forms_that_make_no_sense_are_refused() {
 
 #[tokio::test]
 async fn hostile_text_in_a_fault_is_still_xml() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     let sqs = Client { server: &server, speaks: Speaks::Forms };
     let url = sqs.queue("q", json!({})).await;
     let receipt = "<a>&\u{1}\u{ffff}]]>\"";
@@ -80,7 +81,8 @@ async fn hostile_text_in_a_fault_is_still_xml() {
         ("QueueUrl", &*url),
         ("ReceiptHandle", receipt),
     ];
-    let answer = server.form("/", &fields.map(|(name, value)| (name.to_owned(), value.to_owned()))).await;
+    let answer =
+        post_form(&server, "/", &fields.map(|(name, value)| (name.to_owned(), value.to_owned()))).await;
     let mut reader = quick_xml::Reader::from_str(&answer.body);
     while !matches!(reader.read_event().unwrap(), quick_xml::events::Event::Eof) {}
     assert!(!answer.body.contains(['\u{1}', '\u{ffff}']), "{answer:?}");
@@ -88,14 +90,14 @@ async fn hostile_text_in_a_fault_is_still_xml() {
 
 #[tokio::test]
 async fn deep_and_wide_requests_do_no_harm() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    let answer = server.json("AmazonSQS.SendMessage", "1.0", &deep).await;
+    let answer = post_json(&server, "SendMessage", &deep).await;
     assert_eq!(answer.status, 400);
     let wide: String = (0..50_000).map(|number| format!("&AttributeName.{number}=All")).collect();
     let body = format!("Action=GetQueueAttributes&Version=2012-11-05&QueueUrl=q{wide}");
     let headers = [("content-type", "application/x-www-form-urlencoded")];
-    assert_eq!(server.post("/", &headers, body.as_bytes()).await.status, 400);
+    assert_eq!(post(&server, "/", &headers, body.as_bytes()).await.status, 400);
     let names = format!("Action=ListQueues&Version=2012-11-05&{}=1", "a.".repeat(1 << 20));
-    assert_eq!(server.post("/", &headers, names.as_bytes()).await.status, 200);
+    assert_eq!(post(&server, "/", &headers, names.as_bytes()).await.status, 200);
 }

@@ -1,14 +1,15 @@
 //! SQS: messages from their send to their end, in both languages.
 
 mod harness;
+mod sqs_client;
 
 use std::time::Duration;
 
 use anabranch_model::queue::{Attribute, AttributeValue};
 use anabranch_model::{NewMessage, QueueName, QueueStore};
-use harness::Server;
-use harness::sqs::{BOTH, Client, Reply, Speaks};
+use harness::Harness;
 use serde_json::json;
+use sqs_client::{BOTH, Client, Reply, Speaks};
 
 const MISSING: &str = "AWS.SimpleQueueService.NonExistentQueue";
 
@@ -23,7 +24,7 @@ async fn receive(sqs: &Client<'_>, url: &str, visibility: u32) -> Reply {
 
 #[tokio::test]
 async fn a_message_is_sent_received_and_deleted() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
@@ -73,7 +74,7 @@ async fn a_message_is_sent_received_and_deleted() {
 
 #[tokio::test]
 async fn receivers_get_the_attributes_that_they_name() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     let sqs = Client { server: &server, speaks: Speaks::Json };
     let url = sqs.queue("q", json!({})).await;
     let attribute = json!({"DataType": "String", "StringValue": "x"});
@@ -114,7 +115,7 @@ async fn receivers_get_the_attributes_that_they_name() {
 
 #[tokio::test]
 async fn batches_have_a_result_for_each_entry() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
@@ -163,7 +164,7 @@ async fn batches_have_a_result_for_each_entry() {
 
 #[tokio::test]
 async fn batches_that_are_wrong_as_a_whole_are_refused() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
@@ -194,7 +195,7 @@ async fn batches_that_are_wrong_as_a_whole_are_refused() {
 
 #[tokio::test]
 async fn messages_that_are_not_allowed_are_refused() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let url = sqs.queue(&format!("q-{speaks:?}"), json!({"MaximumMessageSize": "1024"})).await;
@@ -250,7 +251,7 @@ async fn messages_that_are_not_allowed_are_refused() {
 
 #[tokio::test]
 async fn order_and_duplicates_in_a_fifo_queue() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let attributes = json!({"FifoQueue": "true", "ContentBasedDeduplication": "true"});
@@ -289,7 +290,7 @@ async fn order_and_duplicates_in_a_fifo_queue() {
 
 #[tokio::test]
 async fn dead_letters_go_and_come_back() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let dead = sqs.queue(&format!("dead-{speaks:?}"), json!({})).await;
@@ -341,7 +342,7 @@ async fn dead_letters_go_and_come_back() {
 
 #[tokio::test]
 async fn a_receive_waits_for_a_message() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
@@ -358,7 +359,7 @@ async fn a_receive_waits_for_a_message() {
 
 #[tokio::test]
 async fn a_receive_does_not_outwait_the_server() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     let sqs = Client { server: &server, speaks: Speaks::Json };
     let url = sqs.queue("q", json!({"ReceiveMessageWaitTimeSeconds": "20"})).await;
     let stopped = async {
@@ -371,7 +372,7 @@ async fn a_receive_does_not_outwait_the_server() {
 
 #[tokio::test]
 async fn a_queue_is_purged_once_a_minute() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
@@ -389,7 +390,7 @@ async fn a_queue_is_purged_once_a_minute() {
 
 #[tokio::test]
 async fn visibility_is_changed_for_those_who_hold_the_message() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
@@ -408,7 +409,7 @@ async fn visibility_is_changed_for_those_who_hold_the_message() {
 
 #[tokio::test]
 async fn what_was_stored_by_other_means_can_be_received() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let name = format!("q-{speaks:?}");
@@ -430,7 +431,7 @@ async fn what_was_stored_by_other_means_can_be_received() {
 
 #[tokio::test]
 async fn a_delayed_message_is_counted_and_not_received() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     let sqs = Client { server: &server, speaks: Speaks::Forms };
     let url = sqs.queue("q", json!({"DelaySeconds": "900"})).await;
     sqs.ok("SendMessage", json!({"QueueUrl": url, "MessageBody": "later"})).await;

@@ -1,16 +1,17 @@
 //! SQS: queues, their attributes, tags and permissions, in both languages.
 
 mod harness;
+mod sqs_client;
 
-use harness::Server;
-use harness::sqs::{BOTH, Client, Speaks};
+use harness::Harness;
 use serde_json::json;
+use sqs_client::{BOTH, Client, Speaks, post, post_form};
 
 const MISSING: &str = "AWS.SimpleQueueService.NonExistentQueue";
 
 #[tokio::test]
 async fn a_queue_is_made_once() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let name = format!("orders-{speaks:?}");
@@ -32,7 +33,7 @@ async fn a_queue_is_made_once() {
 
 #[tokio::test]
 async fn names_that_are_not_allowed_are_refused() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let long = "x".repeat(81);
@@ -60,7 +61,7 @@ async fn names_that_are_not_allowed_are_refused() {
 
 #[tokio::test]
 async fn attributes_are_set_and_told() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let dead = sqs.queue(&format!("dead-{speaks:?}"), json!({})).await;
@@ -101,7 +102,7 @@ async fn attributes_are_set_and_told() {
 
 #[tokio::test]
 async fn a_refused_change_changes_nothing() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let url = sqs.queue(&format!("q-{speaks:?}"), json!({"DelaySeconds": "5"})).await;
@@ -127,13 +128,13 @@ async fn a_refused_change_changes_nothing() {
 
 #[tokio::test]
 async fn queues_are_listed_in_pages() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for name in ["a-1", "a-2", "a-3", "b-1"] {
         Client { server: &server, speaks: Speaks::Json }.queue(name, json!({})).await;
     }
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
-        let names = |reply: &harness::sqs::Reply| {
+        let names = |reply: &sqs_client::Reply| {
             let urls = reply.all("QueueUrl").into_iter();
             urls.map(|url| url.rsplit('/').next().unwrap().to_owned()).collect::<Vec<_>>()
         };
@@ -155,7 +156,7 @@ async fn queues_are_listed_in_pages() {
 
 #[tokio::test]
 async fn tags_and_permissions_are_kept_and_go_with_the_queue() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
         let made = json!({"QueueName": "t", "tags": {"team": "red"}});
@@ -200,7 +201,7 @@ async fn tags_and_permissions_are_kept_and_go_with_the_queue() {
 
 #[tokio::test]
 async fn queues_are_found_by_address_path_arn_and_name() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     let sqs = Client { server: &server, speaks: Speaks::Json };
     let url = sqs.queue("q", json!({})).await;
     for known in
@@ -214,18 +215,18 @@ async fn queues_are_found_by_address_path_arn_and_name() {
     let fields =
         [("Action", "GetQueueAttributes"), ("Version", "2012-11-05"), ("AttributeName.1", "QueueArn")];
     let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let answer = server.form("/000000000000/q", &fields).await;
+    let answer = post_form(&server, "/000000000000/q", &fields).await;
     assert!(answer.body.contains("<Value>arn:aws:sqs:us-east-1:000000000000:q</Value>"), "{answer:?}");
 }
 
 #[tokio::test]
 async fn addresses_begin_as_the_caller_addresses_the_server() {
-    let server = Server::start().await;
+    let server = Harness::start().await;
     let headers = [
         ("host", "sqs.example.org:4566"),
         ("x-amz-target", "AmazonSQS.CreateQueue"),
         ("content-type", "application/x-amz-json-1.0"),
     ];
-    let answer = server.post("/", &headers, br#"{"QueueName":"q"}"#).await;
+    let answer = post(&server, "/", &headers, br#"{"QueueName":"q"}"#).await;
     assert_eq!(answer.body, r#"{"QueueUrl":"http://sqs.example.org:4566/000000000000/q"}"#);
 }

@@ -19,6 +19,7 @@
 //! The laws look at a store from outside only: through the port, and through what the [`Fixture`] offers to do to
 //! time and to the store. A law that a fixture cannot put to the test says so on standard error and passes.
 
+pub mod admin;
 pub mod blob;
 pub mod queue;
 pub mod reference;

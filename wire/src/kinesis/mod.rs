@@ -66,35 +66,9 @@ mod describe_account_settings;
 mod describe_limits;
 mod update_account_settings;
 
-use http::Response;
-
-use crate::answer::Answer;
-use crate::context::Context;
-use crate::fault::Fault;
-use crate::receive::Body;
-use crate::wire::Call;
+use crate::operations::operations;
 
 pub(crate) use state::State;
-
-/// The table of a service: which operations it has, and who does them.
-macro_rules! operations {
-    ($($name:literal => $module:ident,)*) => {
-        /// The names of the operations.
-        pub(crate) const OPERATIONS: &[&str] = &[$($name),*];
-
-        /// Answers a call.
-        pub(crate) async fn call(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
-            match call.operation.as_str() {
-                $($name => {
-                    let request = call.protocol.parse(&call.body)?;
-                    // The futures of the operations differ much in size; only the one that runs is made.
-                    Box::pin($module::handle(context, request)).await?.render(call.protocol)
-                })*
-                other => Err(Fault::unknown_operation(other)),
-            }
-        }
-    };
-}
 
 operations! {
     "AddTagsToStream" => add_tags_to_stream,

@@ -30,10 +30,11 @@ pub(crate) fn render(
         }
         Protocol::Xml => {
             let text = format!(
-                "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{}</Code><Message>{}</Message>\
-                 <RequestId>{request_id}</RequestId></Error>",
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{}</Code><Message>{}</Message>{}\
+                 <RequestId>{request_id}</RequestId><HostId>anabranch</HostId></Error>",
                 escape(&fault.code),
                 escape(&fault.message),
+                elements(fault),
             );
             protocol.response(fault.status, text.into_bytes())
         }
@@ -41,6 +42,19 @@ pub(crate) fn render(
             members(fault, service, protocol)
         }
     }
+}
+
+/// What a fault has beside code and message, as elements.
+fn elements(fault: &Fault) -> String {
+    let element = |(name, value): (&String, &Value)| match value {
+        // Characters that a document cannot hold are left out.
+        Value::String(text) => {
+            let text = text.replace(|c: char| c.is_control(), "");
+            format!("<{name}>{}</{name}>", escape(&text))
+        }
+        other => format!("<{name}>{}</{name}>", escape(&other.to_string())),
+    };
+    fault.members.iter().map(element).collect()
 }
 
 fn members(fault: &Fault, service: Service, protocol: Protocol) -> Response<Body> {

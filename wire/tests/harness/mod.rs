@@ -1,46 +1,56 @@
-//! The protocols on a port of this machine, with the engine in a temporary folder behind them, and a client that speaks
-//! plain HTTP.
+//! A server of the AWS protocols on a real port, with an engine in a temporary folder behind it, and a client.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(dead_code, reason = "each suite uses a part of it")]
 
-pub mod sqs;
-
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::{Engine, Options, SystemClock, SystemDisk};
-use anabranch_wire::{Memory, Ports, Reservation, Wire};
+use anabranch_engine::{Engine, SystemClock, SystemDisk};
+use anabranch_model::{Clock, Result, Timestamp};
+use anabranch_wire::{Keys, Memory, Options, Ports, Reservation, Wire};
 use async_trait::async_trait;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use parking_lot::Mutex;
+use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
-/// A server that ends with the test.
-pub struct Server {
-    pub address: SocketAddr,
-    pub engine: Engine,
-    stop: watch::Sender<bool>,
-    _folder: TempDir,
+/// A clock that runs as clocks do, and can be moved on.
+#[derive(Clone)]
+pub struct MovedClock {
+    inner: Arc<SystemClock>,
+    moved: Arc<Mutex<Duration>>,
 }
 
-/// An answer.
-#[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub head: String,
-    pub body: String,
+impl MovedClock {
+    fn new() -> Self {
+        MovedClock { inner: Arc::new(SystemClock::new()), moved: Arc::default() }
+    }
+
+    /// Moves the clock on.
+    pub fn advance(&self, by: Duration) {
+        *self.moved.lock() += by;
+    }
 }
 
-impl Answer {
-    /// A header, whose name is given in small letters.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let find = |line: &'_ str| line.split_once(": ").filter(|(found, _)| *found == name).is_some();
-        self.head.lines().find(|line| find(line)).and_then(|line| Some(line.split_once(": ")?.1))
+impl Clock for MovedClock {
+    fn now(&self) -> Timestamp {
+        self.inner.now().plus(*self.moved.lock())
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.inner.elapsed() + *self.moved.lock()
     }
 }
 
@@ -48,93 +58,159 @@ struct Plenty;
 
 #[async_trait]
 impl Memory for Plenty {
-    async fn reserve(&self, _bytes: u64) -> anabranch_model::Result<Reservation> {
+    async fn reserve(&self, _bytes: u64) -> Result<Reservation> {
         Ok(Box::new(()))
     }
 }
 
-impl Server {
+/// The server and its client.
+pub struct Harness {
+    pub clock: MovedClock,
+    pub address: SocketAddr,
+    pub engine: Engine,
+    transition: Duration,
+    keys: Keys,
+    folder: TempDir,
+    serving: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+    http1: Client<HttpConnector, Full<Bytes>>,
+    http2: Client<HttpConnector, Full<Bytes>>,
+}
+
+impl Harness {
+    /// Starts a server on an empty folder.
     pub async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let disk = SystemDisk::open(folder.path()).unwrap();
-        let clock = Arc::new(SystemClock::new());
-        let engine = Engine::open(Arc::new(disk), clock.clone(), Options::default()).unwrap();
-        let shared = Arc::new(engine.clone());
-        let ports = Ports {
-            streams: shared.clone(),
-            queues: shared.clone(),
-            tables: shared.clone(),
-            blobs: shared.clone(),
-            admin: shared,
-        };
-        let (stop, stopped) = watch::channel(false);
-        let wire = Arc::new(Wire::new(anabranch_wire::Options {
-            ports,
-            clock,
-            memory: Arc::new(Plenty),
-            stop: stopped,
-            transition: Duration::ZERO,
-        }));
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(serve(listener, wire));
-        Server { address, engine, stop, _folder: folder }
+        Harness::with_transition(Duration::ZERO).await
     }
 
-    /// Tells what waits that the server ends.
+    /// Starts a server whose resources take some time to get ready.
+    pub async fn with_transition(transition: Duration) -> Self {
+        Harness::with(transition, Keys::default()).await
+    }
+
+    /// Starts a server that lets in only what is signed with one of these keys.
+    pub async fn with_keys(keys: Keys) -> Self {
+        Harness::with(Duration::ZERO, keys).await
+    }
+
+    async fn with(transition: Duration, keys: Keys) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let clock = MovedClock::new();
+        let engine = open(folder.path(), &clock);
+        let (address, serving, stop) = serve(&engine, &clock, transition, &keys).await;
+        let connector = HttpConnector::new();
+        let http1 = Client::builder(TokioExecutor::new()).build(connector.clone());
+        let http2 = Client::builder(TokioExecutor::new()).http2_only(true).build(connector);
+        Harness { clock, address, engine, transition, keys, folder, serving, stop, http1, http2 }
+    }
+
+    /// Ends the server without a word and starts it again on what is left.
+    pub async fn crash(self) -> Self {
+        let Harness { clock, engine, transition, keys, folder, serving, http1, http2, .. } = self;
+        serving.abort();
+        let _ = serving.await;
+        drop(engine);
+        let engine = open(folder.path(), &clock);
+        let (address, serving, stop) = serve(&engine, &clock, transition, &keys).await;
+        Harness { clock, address, engine, transition, keys, folder, serving, stop, http1, http2 }
+    }
+
+    /// Tells the server to stop, as a signal would.
     pub fn stop(&self) {
-        self.stop.send(true).unwrap();
+        self.stop.send_replace(true);
     }
 
-    /// Sends a POST with these headers and reads the answer.
-    pub async fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
-        let mut head = format!("POST {path} HTTP/1.1\r\nconnection: close\r\n");
-        if !headers.iter().any(|(name, _)| *name == "host") {
-            head.push_str(&format!("host: {}\r\n", self.address));
-        }
-        for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
-        let mut socket = TcpStream::connect(self.address).await.unwrap();
-        socket.write_all(head.as_bytes()).await.unwrap();
-        socket.write_all(body).await.unwrap();
-        let mut bytes = Vec::new();
-        socket.read_to_end(&mut bytes).await.unwrap();
-        let text = String::from_utf8(bytes).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    /// Sends a request and waits for the head of the answer.
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        self.http1.request(self.addressed(request)).await.expect("an answer")
     }
 
-    /// Sends a call in JSON.
-    pub async fn json(&self, target: &str, version: &str, body: &str) -> Answer {
-        let content_type = format!("application/x-amz-json-{version}");
-        self.post("/", &[("x-amz-target", target), ("content-type", &content_type)], body.as_bytes()).await
+    /// The same, by HTTP/2 with prior knowledge.
+    pub async fn send_http2(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        self.http2.request(self.addressed(request)).await.expect("an answer")
     }
 
-    /// Sends a form.
-    pub async fn form(&self, path: &str, fields: &[(String, String)]) -> Answer {
-        let mut body = form_urlencoded::Serializer::new(String::new());
-        body.extend_pairs(fields);
-        let content_type = ("content-type", "application/x-www-form-urlencoded; charset=utf-8");
-        self.post(path, &[content_type], body.finish().as_bytes()).await
+    fn addressed(&self, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        *request.uri_mut() = format!("http://{}{path}", self.address).parse().expect("an address");
+        request
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub async fn exchange(&self, request: Request<Full<Bytes>>) -> (StatusCode, HeaderMap, Bytes) {
+        whole(self.send(request).await).await
+    }
+
+    /// Calls an operation in JSON: `Kinesis_20131202.PutRecord`.
+    pub async fn call(&self, target: &str, body: Value) -> (StatusCode, Value) {
+        let (status, _, bytes) = self.exchange(json_request(target, body.to_string())).await;
+        let value =
+            if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).expect("JSON") };
+        (status, value)
     }
 }
 
-async fn serve(listener: TcpListener, wire: Arc<Wire>) {
-    loop {
-        let (socket, _) = listener.accept().await.unwrap();
-        let wire = wire.clone();
-        tokio::spawn(async move {
-            let service = service_fn(move |request| {
-                let wire = wire.clone();
-                async move { Ok::<_, std::convert::Infallible>(wire.handle(request).await) }
+/// A call in JSON.
+pub fn json_request(target: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
+    Request::post("/")
+        .header("content-type", "application/x-amz-json-1.1")
+        .header("x-amz-target", target)
+        .body(Full::new(body.into()))
+        .expect("a request")
+}
+
+/// Reads the whole of an answer.
+pub async fn whole(response: Response<Incoming>) -> (StatusCode, HeaderMap, Bytes) {
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.expect("a body").to_bytes();
+    (parts.status, parts.headers, bytes)
+}
+
+fn open(folder: &Path, clock: &MovedClock) -> Engine {
+    let disk = SystemDisk::open(folder).expect("the folder opens");
+    let options = anabranch_engine::Options::default();
+    Engine::open(Arc::new(disk), Arc::new(clock.clone()), options).expect("the directory opens")
+}
+
+async fn serve(
+    engine: &Engine,
+    clock: &MovedClock,
+    transition: Duration,
+    keys: &Keys,
+) -> (SocketAddr, JoinHandle<()>, watch::Sender<bool>) {
+    let (stop, stopped) = watch::channel(false);
+    let store = Arc::new(engine.clone());
+    let wire = Wire::new(Options {
+        ports: Ports {
+            streams: store.clone(),
+            queues: store.clone(),
+            tables: store.clone(),
+            blobs: store.clone(),
+            admin: store,
+        },
+        clock: Arc::new(clock.clone()),
+        memory: Arc::new(Plenty),
+        stop: stopped,
+        transition,
+    });
+    let wire = Arc::new(wire.with_keys(keys.clone()));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let serving = tokio::spawn(async move {
+        let mut connections = tokio::task::JoinSet::new();
+        loop {
+            let Ok((connection, _)) = listener.accept().await else { return };
+            let wire = wire.clone();
+            connections.spawn(async move {
+                let service = hyper::service::service_fn(move |request| {
+                    let wire = wire.clone();
+                    async move { Ok::<_, std::convert::Infallible>(wire.handle(request).await) }
+                });
+                let builder = auto::Builder::new(TokioExecutor::new());
+                // A client that goes away is no failure.
+                let _ = builder.serve_connection(TokioIo::new(connection), service).await;
             });
-            // A client that goes away is no failure.
-            let _ = hyper::server::conn::http1::Builder::new()
-                .serve_connection(TokioIo::new(socket), service)
-                .await;
-        });
-    }
+        }
+    });
+    (address, serving, stop)
 }

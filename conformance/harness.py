@@ -1,0 +1,103 @@
+"""What the suites share: a server of ours in a folder of its own, and a list of cases."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BINARY = os.environ.get("ANABRANCH", "anabranch")
+
+os.environ.setdefault("AWS_ACCESS_KEY_ID", "test")
+os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "test")
+os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
+os.environ.setdefault("AWS_REGION", "us-east-1")
+os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
+os.environ.setdefault("AWS_CONFIG_FILE", os.devnull)
+os.environ.setdefault("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+
+
+class Server:
+    """A server on one port for as long as the suite runs, however often it is killed."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        os.environ["AWS_ENDPOINT_URL"] = self.url
+        self.process = None
+
+    def start(self):
+        log = open(os.path.join(self.folder.name, "log"), "ab")
+        self.process = subprocess.Popen(
+            [BINARY, "up", "--data", os.path.join(self.folder.name, "data"),
+             "--listen", f"127.0.0.1:{self.port}", "--monitor", "127.0.0.1:0"],
+            stdout=subprocess.PIPE, stderr=log, text=True)
+        line = self.process.stdout.readline()
+        if "is ready" not in line:
+            raise RuntimeError(f"the server did not get ready: {line!r}")
+        return self
+
+    def kill(self):
+        """Ends the server as a crash would, and starts it again."""
+        self.process.kill()
+        self.process.wait()
+        self.start()
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.folder.cleanup()
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+CASES = []
+
+
+def case(function):
+    """Marks a function as a case; it gets the server."""
+    CASES.append(function)
+    return function
+
+
+def eventually(check, what, seconds=20):
+    """Waits until `check` returns something true, and returns it."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = check()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"it did not come to pass: {what}")
+
+
+def run():
+    """Runs all cases, or those whose names contain an argument."""
+    wanted = [function for function in CASES
+              if not sys.argv[1:] or any(name in function.__name__ for name in sys.argv[1:])]
+    failed = 0
+    with Server() as server:
+        for function in wanted:
+            try:
+                function(server)
+            except Exception:
+                failed += 1
+                print(f"failed: {function.__name__}", file=sys.stderr)
+                traceback.print_exc()
+    suite = os.path.basename(sys.argv[0])
+    print(f"{suite}: {len(wanted) - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)

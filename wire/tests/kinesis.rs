@@ -1,0 +1,393 @@
+//! Kinesis over HTTP: what clients cannot show from outside, or show only by chance.
+
+mod harness;
+
+use std::time::Duration;
+
+use aws_smithy_eventstream::frame::{DecodedFrame, MessageFrameDecoder};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::{Buf, Bytes, BytesMut};
+use harness::{Harness, json_request, whole};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+const SHARD: &str = "shardId-000000000000";
+
+async fn call(harness: &Harness, operation: &str, body: Value) -> (StatusCode, Value) {
+    harness.call(&format!("Kinesis_20131202.{operation}"), body).await
+}
+
+async fn done(harness: &Harness, operation: &str, body: Value) -> Value {
+    let (status, value) = call(harness, operation, body).await;
+    assert_eq!(status, StatusCode::OK, "{operation}: {value}");
+    value
+}
+
+async fn refused(harness: &Harness, operation: &str, body: Value) -> String {
+    let (status, value) = call(harness, operation, body).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{operation}: {value}");
+    value["__type"].as_str().expect("a code").to_owned()
+}
+
+async fn make(harness: &Harness, stream: &str, shards: usize) {
+    done(harness, "CreateStream", json!({"StreamName": stream, "ShardCount": shards})).await;
+}
+
+async fn put(harness: &Harness, stream: &str, data: &str) -> String {
+    let body = json!({"StreamName": stream, "Data": BASE64_STANDARD.encode(data), "PartitionKey": "k"});
+    done(harness, "PutRecord", body).await["SequenceNumber"].as_str().expect("a number").to_owned()
+}
+
+async fn iterator(harness: &Harness, stream: &str, kind: &str) -> String {
+    let body = json!({"StreamName": stream, "ShardId": SHARD, "ShardIteratorType": kind});
+    done(harness, "GetShardIterator", body).await["ShardIterator"].as_str().expect("an iterator").to_owned()
+}
+
+async fn register(harness: &Harness, stream: &str) -> String {
+    let arn = format!("arn:aws:kinesis:us-east-1:000000000000:stream/{stream}");
+    let body = json!({"StreamARN": arn, "ConsumerName": "app"});
+    let answer = done(harness, "RegisterStreamConsumer", body).await;
+    answer["Consumer"]["ConsumerARN"].as_str().expect("an ARN").to_owned()
+}
+
+/// The messages of an event stream: what each says it is, and what it carries.
+struct Events {
+    body: Incoming,
+    bytes: BytesMut,
+    decoder: MessageFrameDecoder,
+}
+
+impl Events {
+    fn of(response: Response<Incoming>) -> Self {
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "application/vnd.amazon.eventstream");
+        Events { body: response.into_body(), bytes: BytesMut::new(), decoder: MessageFrameDecoder::new() }
+    }
+
+    async fn next(&mut self) -> Option<(String, Bytes)> {
+        loop {
+            if let DecodedFrame::Complete(message) =
+                self.decoder.decode_frame(&mut self.bytes).expect("a frame")
+            {
+                let kind = message.headers().iter().find_map(|header| {
+                    let named = [":event-type", ":exception-type"].contains(&header.name().as_str());
+                    named.then(|| header.value().as_string().expect("text").as_str().to_owned())
+                });
+                return Some((kind.expect("a type"), message.payload().clone()));
+            }
+            let frame = self.body.frame().await?.expect("a piece of the body");
+            self.bytes.extend_from_slice(&frame.into_data().expect("data"));
+        }
+    }
+
+    /// The next event that has records, or the children that end the shard.
+    async fn next_news(&mut self) -> Option<Value> {
+        while let Some((kind, payload)) = self.next().await {
+            if kind != "SubscribeToShardEvent" {
+                continue;
+            }
+            let value: Value = serde_json::from_slice(&payload).expect("JSON");
+            if value["Records"] != json!([]) || value.get("ChildShards").is_some() {
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+fn subscribe(consumer: &str, start: Value) -> Request<Full<Bytes>> {
+    let body = json!({"ConsumerARN": consumer, "ShardId": SHARD, "StartingPosition": start});
+    json_request("Kinesis_20131202.SubscribeToShard", body.to_string())
+}
+
+#[tokio::test]
+async fn iterators_expire_and_outlive_a_crash() {
+    let harness = Harness::start().await;
+    make(&harness, "s", 1).await;
+    put(&harness, "s", "one").await;
+    let place = iterator(&harness, "s", "TRIM_HORIZON").await;
+    let harness = harness.crash().await;
+    let page = done(&harness, "GetRecords", json!({"ShardIterator": place})).await;
+    assert_eq!(page["Records"][0]["Data"], "b25l");
+    harness.clock.advance(Duration::from_secs(299));
+    done(&harness, "GetRecords", json!({"ShardIterator": place})).await;
+    harness.clock.advance(Duration::from_secs(2));
+    assert_eq!(
+        refused(&harness, "GetRecords", json!({"ShardIterator": place})).await,
+        "ExpiredIteratorException"
+    );
+    let next = page["NextShardIterator"].as_str().expect("an iterator");
+    assert_eq!(
+        refused(&harness, "GetRecords", json!({"ShardIterator": next})).await,
+        "ExpiredIteratorException"
+    );
+}
+
+#[tokio::test]
+async fn tokens_of_listings_expire_and_fit_nothing_else() {
+    let harness = Harness::start().await;
+    make(&harness, "s", 3).await;
+    let page = done(&harness, "ListShards", json!({"StreamName": "s", "MaxResults": 1})).await;
+    let token = page["NextToken"].as_str().expect("a token").to_owned();
+    assert_eq!(
+        refused(&harness, "GetRecords", json!({"ShardIterator": token})).await,
+        "InvalidArgumentException"
+    );
+    let place = iterator(&harness, "s", "LATEST").await;
+    assert_eq!(
+        refused(&harness, "ListShards", json!({"NextToken": place})).await,
+        "InvalidArgumentException"
+    );
+    harness.clock.advance(Duration::from_secs(301));
+    assert_eq!(
+        refused(&harness, "ListShards", json!({"NextToken": token})).await,
+        "ExpiredNextTokenException"
+    );
+    done(&harness, "DeleteStream", json!({"StreamName": "s"})).await;
+    make(&harness, "s", 3).await;
+    let page = done(&harness, "ListShards", json!({"StreamName": "s", "MaxResults": 1})).await;
+    assert_eq!(page["Shards"][0]["ShardId"], SHARD);
+}
+
+#[tokio::test]
+async fn streams_take_their_time_where_that_is_wanted() {
+    let harness = Harness::with_transition(Duration::from_secs(3600)).await;
+    make(&harness, "s", 2).await;
+    let status = async || {
+        let answer = done(&harness, "DescribeStreamSummary", json!({"StreamName": "s"})).await;
+        answer["StreamDescriptionSummary"]["StreamStatus"].as_str().expect("a status").to_owned()
+    };
+    assert_eq!(status().await, "CREATING");
+    let record = json!({"StreamName": "s", "Data": "", "PartitionKey": "k"});
+    assert_eq!(refused(&harness, "PutRecord", record.clone()).await, "ResourceNotFoundException");
+    let merge =
+        json!({"StreamName": "s", "ShardToMerge": SHARD, "AdjacentShardToMerge": "shardId-000000000001"});
+    assert_eq!(refused(&harness, "MergeShards", merge.clone()).await, "ResourceInUseException");
+    harness.clock.advance(Duration::from_secs(3600));
+    assert_eq!(status().await, "ACTIVE");
+    done(&harness, "MergeShards", merge).await;
+    assert_eq!(status().await, "UPDATING");
+    done(&harness, "PutRecord", record).await;
+    let split = json!({"StreamName": "s", "ShardToSplit": "shardId-000000000002", "NewStartingHashKey": "7"});
+    assert_eq!(refused(&harness, "SplitShard", split.clone()).await, "ResourceInUseException");
+    harness.clock.advance(Duration::from_secs(3600));
+    assert_eq!(status().await, "ACTIVE");
+    done(&harness, "SplitShard", split).await;
+}
+
+#[tokio::test]
+async fn cbor_says_the_same_as_json() {
+    #[derive(serde::Serialize, serde::Deserialize, Default)]
+    #[serde(rename_all = "PascalCase", default)]
+    struct Shape {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stream_name: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partition_key: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none", with = "bytes_of")]
+        data: Option<Vec<u8>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shard_id: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shard_iterator_type: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        timestamp: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shard_iterator: Option<String>,
+        #[serde(skip_serializing)]
+        records: Vec<Shape>,
+        #[serde(skip_serializing)]
+        approximate_arrival_timestamp: u64,
+        #[serde(skip_serializing, rename = "__type")]
+        code: String,
+    }
+    mod bytes_of {
+        pub fn serialize<S: serde::Serializer>(
+            bytes: &Option<Vec<u8>>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            serializer.serialize_bytes(bytes.as_deref().unwrap_or_default())
+        }
+        pub fn deserialize<'de, D: serde::Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Option<Vec<u8>>, D::Error> {
+            struct Plain;
+            impl serde::de::Visitor<'_> for Plain {
+                type Value = Option<Vec<u8>>;
+                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.write_str("bytes")
+                }
+                fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+                    Ok(Some(bytes.to_vec()))
+                }
+            }
+            deserializer.deserialize_bytes(Plain)
+        }
+    }
+    async fn cbor(harness: &Harness, operation: &str, shape: Shape) -> (StatusCode, Shape) {
+        let request = Request::post("/")
+            .header("content-type", "application/x-amz-cbor-1.1")
+            .header("x-amz-target", format!("Kinesis_20131202.{operation}"))
+            .body(Full::new(Bytes::from(minicbor_serde::to_vec(&shape).unwrap())))
+            .unwrap();
+        let (status, headers, bytes) = whole(harness.send_http2(request).await).await;
+        assert_eq!(headers["content-type"], "application/x-amz-cbor-1.1");
+        (status, minicbor_serde::from_slice(&bytes).expect("CBOR"))
+    }
+    let harness = Harness::start().await;
+    make(&harness, "s", 1).await;
+    let payload = vec![0, 255, 128, 7];
+    let record = Shape {
+        stream_name: Some("s".into()),
+        partition_key: Some("k".into()),
+        data: Some(payload.clone()),
+        ..Shape::default()
+    };
+    assert_eq!(cbor(&harness, "PutRecord", record).await.0, StatusCode::OK);
+    let place = |timestamp| Shape {
+        stream_name: Some("s".into()),
+        shard_id: Some(SHARD.into()),
+        shard_iterator_type: Some("AT_TIMESTAMP".into()),
+        timestamp: Some(timestamp),
+        ..Shape::default()
+    };
+    let read = async |timestamp: u64| {
+        let (_, answer) = cbor(&harness, "GetShardIterator", place(timestamp)).await;
+        let request = Shape { shard_iterator: answer.shard_iterator, ..Shape::default() };
+        cbor(&harness, "GetRecords", request).await.1.records
+    };
+    let found = read(0).await;
+    assert_eq!(found[0].data.as_ref(), Some(&payload));
+    let arrival = found[0].approximate_arrival_timestamp;
+    assert!(arrival > 1_700_000_000_000, "moments are milliseconds: {arrival}");
+    assert_eq!(read(arrival).await.len(), 1);
+    assert_eq!(read(arrival + 1).await.len(), 0);
+    let missing = Shape { stream_name: Some("none".into()), ..Shape::default() };
+    let (status, fault) = cbor(&harness, "DescribeStreamSummary", missing).await;
+    assert_eq!((status, fault.code.as_str()), (StatusCode::BAD_REQUEST, "ResourceNotFoundException"));
+}
+
+#[tokio::test]
+async fn a_subscription_pushes_resumes_and_ends_with_the_shard() {
+    let harness = Harness::start().await;
+    make(&harness, "s", 1).await;
+    let consumer = register(&harness, "s").await;
+    let first = put(&harness, "s", "one").await;
+    let mut events =
+        Events::of(harness.send_http2(subscribe(&consumer, json!({"Type": "TRIM_HORIZON"}))).await);
+    assert_eq!(events.next().await, Some(("initial-response".to_owned(), Bytes::from("{}"))));
+    let event = events.next_news().await.expect("an event");
+    assert_eq!(event["Records"][0]["SequenceNumber"], first.as_str());
+    assert_eq!(event["ContinuationSequenceNumber"], first.as_str());
+    let second = put(&harness, "s", "two").await;
+    let event = events.next_news().await.expect("an event");
+    assert_eq!(event["Records"][0]["SequenceNumber"], second.as_str());
+    done(
+        &harness,
+        "SplitShard",
+        json!({"StreamName": "s", "ShardToSplit": SHARD, "NewStartingHashKey": "7"}),
+    )
+    .await;
+    let last = events.next_news().await.expect("an event");
+    assert!(last.get("ContinuationSequenceNumber").is_none(), "{last}");
+    assert_eq!(last["ChildShards"].as_array().map(Vec::len), Some(2), "{last}");
+    assert_eq!(last["ChildShards"][0]["ParentShards"], json!([SHARD]));
+    assert_eq!(events.next().await, None);
+    let start = json!({"Type": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": first});
+    let mut again = Events::of(harness.send(subscribe(&consumer, start)).await);
+    let event = again.next_news().await.expect("an event");
+    assert_eq!(event["Records"].as_array().map(Vec::len), Some(1));
+    assert_eq!(event["Records"][0]["SequenceNumber"], second.as_str());
+}
+
+#[tokio::test]
+async fn a_subscription_ends_after_five_minutes_with_the_server_and_with_the_stream() {
+    let harness = Harness::start().await;
+    let latest = || json!({"Type": "LATEST"});
+    make(&harness, "s", 1).await;
+    let consumer = register(&harness, "s").await;
+    let mut events = Events::of(harness.send(subscribe(&consumer, latest())).await);
+    let taken = harness.send(subscribe(&consumer, latest())).await;
+    assert_eq!(taken.status(), StatusCode::BAD_REQUEST, "it has just begun");
+    let number = put(&harness, "s", "one").await;
+    assert_eq!(events.next_news().await.expect("an event")["ContinuationSequenceNumber"], number.as_str());
+    harness.clock.advance(Duration::from_secs(301));
+    put(&harness, "s", "two").await;
+    while events.next().await.is_some() {}
+
+    // Another one takes the place of one that is older than a few seconds.
+    let mut events = Events::of(harness.send(subscribe(&consumer, latest())).await);
+    harness.clock.advance(Duration::from_secs(6));
+    let mut successor = Events::of(harness.send(subscribe(&consumer, latest())).await);
+    while events.next().await.is_some() {}
+
+    done(&harness, "DeleteStream", json!({"StreamName": "s", "EnforceConsumerDeletion": true})).await;
+    let mut last = None;
+    while let Some((kind, _)) = successor.next().await {
+        last = Some(kind);
+    }
+    assert_eq!(last.as_deref(), Some("ResourceNotFoundException"));
+
+    make(&harness, "t", 1).await;
+    let consumer = register(&harness, "t").await;
+    let mut events = Events::of(harness.send(subscribe(&consumer, latest())).await);
+    harness.stop();
+    while events.next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn large_batches_become_several_events() {
+    let harness = Harness::start().await;
+    make(&harness, "s", 1).await;
+    let consumer = register(&harness, "s").await;
+    let data = BASE64_STANDARD.encode(vec![7; 700 << 10]);
+    let records: Vec<Value> = (0..5).map(|_| json!({"Data": data, "PartitionKey": "k"})).collect();
+    done(&harness, "PutRecords", json!({"StreamName": "s", "Records": records})).await;
+    let mut events = Events::of(harness.send(subscribe(&consumer, json!({"Type": "TRIM_HORIZON"}))).await);
+    let (mut seen, mut last) = (0, 0u128);
+    while seen < 5 {
+        let event = events.next_news().await.expect("an event");
+        let records = event["Records"].as_array().expect("records");
+        assert_eq!(records.len(), 1, "two of them are more than a mebibyte");
+        let number: u128 = records[0]["SequenceNumber"].as_str().unwrap().parse().unwrap();
+        assert_eq!(event["ContinuationSequenceNumber"], number.to_string());
+        assert!(number > last);
+        (seen, last) = (seen + 1, number);
+    }
+}
+
+#[tokio::test]
+async fn malformed_calls_get_the_error_of_the_service() {
+    let harness = Harness::start().await;
+    make(&harness, "s", 1).await;
+    let raw = async |target: &str, body: &str| {
+        let (status, headers, bytes) = harness.exchange(json_request(target, body.to_owned())).await;
+        assert!(headers.contains_key("x-amzn-requestid"));
+        let value: Value = serde_json::from_slice(&bytes).expect("JSON");
+        (status.as_u16(), value["__type"].as_str().unwrap_or_default().to_owned())
+    };
+    let put = "Kinesis_20131202.PutRecord";
+    for body in ["{", "[]", "\u{0}", "{\"StreamName\": 7}", "{\"StreamName\":\"s\",\"Data\":\"%\"}", "nul"] {
+        assert_eq!(raw(put, body).await, (400, "SerializationException".into()), "{body}");
+    }
+    assert_eq!(raw(put, "{}").await, (400, "InvalidArgumentException".into()));
+    assert_eq!(raw(put, "{\"StreamName\":\"s\"}").await, (400, "ValidationException".into()));
+    for target in ["Kinesis_20131202.Nothing", "Kinesis_20131202.", "Nothing.PutRecord", "x"] {
+        assert_eq!(raw(target, "{}").await, (400, "UnknownOperationException".into()), "{target}");
+    }
+    let deep = "[".repeat(100_000);
+    assert_eq!(raw(put, &deep).await, (400, "SerializationException".into()));
+    let (status, _, _) = harness.exchange(json_request(put, vec![b' '; (16 << 20) + 1])).await;
+    assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn a_damaged_event_stream_is_noticed_by_the_test_itself() {
+    // The decoder that the other tests rely on refuses what is not whole.
+    let mut bytes = BytesMut::from(&[0u8; 16][..]);
+    assert!(MessageFrameDecoder::new().decode_frame(&mut bytes).is_err());
+    assert!(bytes.has_remaining());
+}
