@@ -827,5 +827,12 @@ def the_command_line(server):
     aws("s3", "rb", "s3://cli")
 
 
+@case
+def the_sdk_for_javascript_works(server):
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "s3_js.mjs")
+    answer = subprocess.run(["node", script], capture_output=True, text=True, timeout=120)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
 if __name__ == "__main__":
     run()

@@ -139,6 +139,11 @@ const ROWS: &[Row] = &[
 ];
 
 impl Service {
+    /// All services.
+    pub(crate) fn all() -> impl Iterator<Item = Service> {
+        ROWS.iter().map(|row| row.service)
+    }
+
     fn row(self) -> &'static Row {
         // Every service has a row; a test checks it.
         ROWS.iter().find(|row| row.service == self).unwrap_or(&ROWS[0])

@@ -152,7 +152,8 @@ impl Wire {
         };
         let response =
             answered.unwrap_or_else(|fault| render_fault(&fault, call.service, call.protocol, request_id));
-        count(call.service, known(call.service, &call.operation), response.status());
+        let known = operations_of(call.service).iter().find(|name| **name == call.operation);
+        count(call.service, known.copied(), response.status());
         response
     }
 
@@ -201,22 +202,21 @@ fn form_call(parts: &Parts, scope: Option<&Scope>, body: Bytes) -> Result<Call, 
 
 /// What is served: services with their operations.
 pub fn operations() -> Vec<(&'static str, &'static [&'static str])> {
-    SERVED.iter().map(|(service, operations)| (service.name(), *operations)).collect()
+    let services = Service::all().map(|service| (service.name(), operations_of(service)));
+    services.filter(|(_, operations)| !operations.is_empty()).collect()
 }
 
-const SERVED: &[(Service, &[&str])] = &[
-    (Service::CloudWatch, cloudwatch::OPERATIONS),
-    (Service::Kinesis, kinesis::OPERATIONS),
-    (Service::S3, s3::OPERATIONS),
-    (Service::SecretsManager, secrets::OPERATIONS),
-    (Service::Sqs, sqs::OPERATIONS),
-    (Service::Sts, sts::OPERATIONS),
-];
-
-/// The operation of this name, if the service has it.
-fn known(service: Service, operation: &str) -> Option<&'static str> {
-    let (_, operations) = SERVED.iter().find(|(served, _)| *served == service)?;
-    operations.iter().find(|name| **name == operation).copied()
+/// The operations of a service. One that is not served here has none.
+fn operations_of(service: Service) -> &'static [&'static str] {
+    match service {
+        Service::CloudWatch => cloudwatch::OPERATIONS,
+        Service::Kinesis => kinesis::OPERATIONS,
+        Service::S3 => s3::OPERATIONS,
+        Service::SecretsManager => secrets::OPERATIONS,
+        Service::Sqs => sqs::OPERATIONS,
+        Service::Sts => sts::OPERATIONS,
+        _ => &[],
+    }
 }
 
 /// The services. One that is not served here knows no operation.

@@ -90,7 +90,8 @@ proptest! {
         }
         let query = Query::parse(parts.uri.query().unwrap()).unwrap();
         prop_assert_eq!(query.get("prefix"), Some(key.as_str()));
-        prop_assert_eq!(copy_source(&format!("photos/{encoded}")).unwrap().1.as_str(), &key);
+        let (_, copied) = copy_source(&format!("photos/{encoded}")).unwrap();
+        prop_assert_eq!(copied.as_str(), &key);
     }
 
     #[test]
