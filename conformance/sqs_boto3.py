@@ -1,7 +1,7 @@
 """SQS by boto3: every operation, long polling, FIFO, dead letters and their way back, errors, and a crash in the middle.
 
-With QUERY_CLIENT set to a folder that has a botocore from before November 2023, which speaks SQS in forms and XML, the same cases run
-once more with that client. The AWS CLI runs where there is one.
+The same cases run with a botocore from before November 2023, which speaks SQS in forms and XML: whichever comes first on
+PYTHONPATH is used.
 """
 
 import hashlib
@@ -9,12 +9,8 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import threading
 import time
-
-if os.environ.get("QUERY_CLIENT"):
-    sys.path.insert(0, os.environ["QUERY_CLIENT"])
 
 import botocore.session
 from botocore.config import Config
@@ -300,8 +296,9 @@ def killed_in_the_middle(server):
 
 @case
 def command_line(server):
-    aws = os.environ.get("AWS_CLI") or shutil.which("aws")
-    if not aws:
+    aws = shutil.which("aws")
+    # The AWS CLI does not run on the old client.
+    if not aws or botocore.__version__.startswith("1.31."):
         return
 
     # Version 1 of the AWS CLI does not look at AWS_ENDPOINT_URL for SQS in us-east-1.
