@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use crate::token::Tokens;
-use crate::{kinesis, sqs};
+use crate::{cloudwatch, kinesis, secrets, sqs};
 
 /// The account that everything belongs to.
 pub(crate) const ACCOUNT: &str = "000000000000";
@@ -59,6 +59,10 @@ pub(crate) struct Shared {
     pub(crate) kinesis: kinesis::State,
     /// What SQS remembers between calls.
     pub(crate) sqs: sqs::State,
+    /// What CloudWatch remembers between calls.
+    pub(crate) cloudwatch: cloudwatch::State,
+    /// What Secrets Manager remembers between calls.
+    pub(crate) secrets: secrets::State,
 }
 
 /// One call, as the operations see it.

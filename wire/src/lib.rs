@@ -16,12 +16,13 @@
 //! ```
 //!
 //! which checks the request (`validation`), calls a port (`context.ports`), and maps its error with the function of
-//! the service. One line in the table of the service (`operations!` in its `mod.rs`) makes it known. An operation that
+//! the service. One line in the table of the service (`operations!` in its `mod.rs`, see `operations`) makes it known. An operation that
 //! answers nothing returns `answer::Nothing`, one that answers a stream implements `answer::Answer` itself.
 
 mod wire;
 
 mod dispatch;
+mod inflate;
 mod receive;
 
 mod auth;
@@ -41,11 +42,13 @@ mod token;
 
 mod operations;
 
+mod cloudwatch;
 mod dynamodb;
 mod dynamodb_streams;
 mod keyspaces_streams;
 mod kinesis;
 mod s3;
+mod secrets;
 mod sqs;
 mod sts;
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
 /// How long a client may take to send the body of a call.
 pub(crate) const BODY_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Most bytes of a body that came compressed.
+pub(crate) const INFLATED_BYTES_MAX: usize = 2 << 20;
 /// Most fields of a form.
 pub(crate) const FORM_FIELDS_MAX: usize = 10_000;
 

@@ -20,7 +20,7 @@ pub(crate) fn call(context: &Context, call: &Call) -> Result<Response<Body>, Fau
             let result = format!(
                 "<Arn>arn:aws:iam::{ACCOUNT}:root</Arn><UserId>{ACCOUNT}</UserId><Account>{ACCOUNT}</Account>"
             );
-            let text = document(&call.operation, NAMESPACE, &result, &context.request_id);
+            let text = document(&call.operation, NAMESPACE, Some(&result), &context.request_id);
             Ok(call.protocol.response(StatusCode::OK, text.into_bytes()))
         }
         other => Err(Fault::client("InvalidAction", format!("Could not find operation {other:?}"))),

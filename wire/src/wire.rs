@@ -21,10 +21,11 @@ use crate::auth::{Keys, Scope, verify};
 use crate::context::{Context, Memory, Ports, REGION_DEFAULT, Shared};
 use crate::dispatch::{self, Route, Service};
 use crate::fault::Fault;
+use crate::inflate::inflated;
 use crate::protocol::{Form, Protocol, render_fault};
 use crate::receive::{Body, BodyError, BoxError, receive};
 use crate::request_id::RequestIds;
-use crate::{dynamodb, dynamodb_streams, keyspaces_streams, kinesis, s3, sqs, sts};
+use crate::{cloudwatch, dynamodb, dynamodb_streams, keyspaces_streams, kinesis, s3, secrets, sqs, sts};
 
 /// How the protocols are served.
 pub struct Options {
@@ -70,8 +71,18 @@ impl Wire {
     pub fn new(options: Options) -> Self {
         let run = options.clock.now().as_millis();
         let Options { ports, clock, memory, stop, transition } = options;
-        let (tokens, kinesis, sqs) = Default::default();
-        let shared = Shared { ports, clock, memory, stop, transition, tokens, kinesis, sqs };
+        let shared = Shared {
+            ports,
+            clock,
+            memory,
+            stop,
+            transition,
+            tokens: Default::default(),
+            kinesis: Default::default(),
+            sqs: Default::default(),
+            cloudwatch: Default::default(),
+            secrets: Default::default(),
+        };
         let hosts = vec![HOST_DEFAULT.to_owned()];
         Wire { shared: Arc::new(shared), request_ids: RequestIds::new(run), keys: Keys::default(), hosts }
     }
@@ -121,6 +132,10 @@ impl Wire {
         };
         let scope = Scope::of(&parts);
         let sent = body.clone();
+        let (body, _inflated) = match inflated(&parts.headers, body, memory).await {
+            Ok(inflated) => inflated,
+            Err(fault) => return render_fault(&fault, service, protocol, request_id),
+        };
         let call = match operation {
             Some(operation) => Call { service, protocol, operation, body, form: Form::default() },
             None => match form_call(&parts, scope.as_ref(), body) {
@@ -173,7 +188,7 @@ impl Wire {
 fn origin(parts: &Parts) -> String {
     let header = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = header.or_else(|| parts.uri.authority().map(|authority| authority.as_str()));
-    format!("{}://{}", parts.uri.scheme_str().unwrap_or("http"), host.unwrap_or("localhost"))
+    format!("{}://{}", parts.uri.scheme_str().unwrap_or("http"), host.unwrap_or(HOST_DEFAULT))
 }
 
 /// A form names its operation in the body or, if there is none, in the query.
@@ -194,11 +209,13 @@ pub fn operations() -> Vec<(&'static str, &'static [&'static str])> {
 /// The operations of a service. One that is not served here has none.
 fn operations_of(service: Service) -> &'static [&'static str] {
     match service {
+        Service::CloudWatch => cloudwatch::OPERATIONS,
         Service::DynamoDb => dynamodb::OPERATIONS,
         Service::DynamoDbStreams => dynamodb_streams::OPERATIONS,
         Service::KeyspacesStreams => keyspaces_streams::OPERATIONS,
         Service::Kinesis => kinesis::OPERATIONS,
         Service::S3 => s3::OPERATIONS,
+        Service::SecretsManager => secrets::OPERATIONS,
         Service::Sqs => sqs::OPERATIONS,
         Service::Sts => sts::OPERATIONS,
         _ => &[],
@@ -208,10 +225,12 @@ fn operations_of(service: Service) -> &'static [&'static str] {
 /// The services. One that is not served here knows no operation.
 async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
     match (call.service, call.protocol) {
+        (Service::CloudWatch, _) => cloudwatch::call(context, call).await,
         (Service::DynamoDb, Protocol::Json10) => dynamodb::call(context, call).await,
         (Service::DynamoDbStreams, Protocol::Json10) => dynamodb_streams::call(context, call).await,
         (Service::KeyspacesStreams, Protocol::Json10) => keyspaces_streams::call(context, call).await,
         (Service::Kinesis, _) => kinesis::call(context, call).await,
+        (Service::SecretsManager, Protocol::Json11) => secrets::call(context, call).await,
         (Service::Sqs, Protocol::Json10 | Protocol::Query) => sqs::call(context, call).await,
         (Service::Sts, Protocol::Query) => sts::call(context, call),
         _ => Err(Fault::unknown_operation(&call.operation)),

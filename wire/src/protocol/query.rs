@@ -31,12 +31,10 @@ impl Form {
     }
 }
 
-/// The answer to an action. `result` is XML and empty where there is none.
-pub(crate) fn document(action: &str, namespace: &str, result: &str, request_id: &str) -> String {
-    let result = match result {
-        "" => String::new(),
-        result => format!("<{action}Result>{result}</{action}Result>"),
-    };
+/// The answer to an action. `result` is XML; actions without any have none, those with an empty one do have it.
+pub(crate) fn document(action: &str, namespace: &str, result: Option<&str>, request_id: &str) -> String {
+    let result =
+        result.map_or_else(String::new, |result| format!("<{action}Result>{result}</{action}Result>"));
     format!(
         "<{action}Response xmlns=\"{namespace}\">{result}<ResponseMetadata><RequestId>{request_id}</RequestId>\
          </ResponseMetadata></{action}Response>"

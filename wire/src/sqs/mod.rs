@@ -106,6 +106,19 @@ operations! {
     "UntagQueue" => untag_queue,
 }
 
+/// Operations whose answers have no result in XML, not even an empty one: those that answer [`Nothing`].
+const WITHOUT_RESULT: [&str; 9] = [
+    "AddPermission",
+    "ChangeMessageVisibility",
+    "DeleteMessage",
+    "DeleteQueue",
+    "PurgeQueue",
+    "RemovePermission",
+    "SetQueueAttributes",
+    "TagQueue",
+    "UntagQueue",
+];
+
 /// The answer of an operation that has nothing to say.
 #[derive(Debug, Serialize)]
 struct Nothing {}
@@ -121,7 +134,8 @@ fn render<T: Serialize>(context: &Context, call: &Call, answer: &T) -> Result<Re
     let body = match call.protocol {
         Protocol::Query => {
             let result = members(answer, &|member| spelling(&call.operation, member))?;
-            document(&call.operation, NAMESPACE, &result, &context.request_id).into_bytes()
+            let result = Some(&*result).filter(|_| !WITHOUT_RESULT.contains(&&*call.operation));
+            document(&call.operation, NAMESPACE, result, &context.request_id).into_bytes()
         }
         protocol => protocol.encode(answer)?,
     };

@@ -1,0 +1,444 @@
+//! SQS: messages from their send to their end, in both languages.
+
+mod harness;
+mod sqs_client;
+
+use std::time::Duration;
+
+use anabranch_model::queue::{Attribute, AttributeValue};
+use anabranch_model::{NewMessage, QueueName, QueueStore};
+use harness::Harness;
+use serde_json::json;
+use sqs_client::{BOTH, Client, Reply, Speaks};
+
+const MISSING: &str = "AWS.SimpleQueueService.NonExistentQueue";
+
+/// Everything there is, without waiting and hidden for `visibility` seconds.
+async fn receive(sqs: &Client<'_>, url: &str, visibility: u32) -> Reply {
+    let request = json!({
+        "QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": visibility,
+        "AttributeNames": ["All"], "MessageAttributeNames": ["All"],
+    });
+    sqs.ok("ReceiveMessage", request).await
+}
+
+#[tokio::test]
+async fn a_message_is_sent_received_and_deleted() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
+        let body = "a\r\nb\t<&>\"' ✓ 🦦 + %41";
+        let sent = sqs
+            .ok(
+                "SendMessage",
+                json!({
+                    "QueueUrl": url, "MessageBody": body,
+                    "MessageAttributes": {
+                        "text": {"DataType": "String", "StringValue": "é\r"},
+                        "bytes": {"DataType": "Binary.x", "BinaryValue": "AP8="},
+                        "timestamp": {"DataType": "Number", "StringValue": "1493147359900"},
+                    },
+                    "MessageSystemAttributes": {
+                        "AWSTraceHeader": {"DataType": "String", "StringValue": "Root=1-5759e988"},
+                    },
+                }),
+            )
+            .await;
+        let got = receive(&sqs, &url, 30).await;
+        assert_eq!(got.get("Body"), body);
+        assert_eq!(got.get("MD5OfBody"), sent.get("MD5OfMessageBody"));
+        assert_eq!(got.get("MessageId"), sent.get("MessageId"));
+        assert_eq!(got.get("MD5OfMessageAttributes"), sent.get("MD5OfMessageAttributes"));
+        assert!(sent.get("MD5OfMessageSystemAttributes") != sent.get("MD5OfMessageAttributes"));
+        assert!(sent.all("SequenceNumber").is_empty());
+        assert_eq!(got.all("BinaryValue"), ["AP8="]);
+        assert!(got.all("StringValue").contains(&"é\r".to_owned()));
+        assert_eq!(got.all("StringValue").len(), 2, "the trace is no attribute of the sender");
+        let counted = match speaks {
+            Speaks::Json => got.get("ApproximateReceiveCount"),
+            Speaks::Forms => {
+                got.entries().iter().find(|(name, _)| name == "ApproximateReceiveCount").unwrap().1.clone()
+            }
+        };
+        assert_eq!(counted, "1");
+        let receipt = got.get("ReceiptHandle");
+        assert!(receive(&sqs, &url, 30).await.all("Body").is_empty(), "it is hidden");
+        sqs.ok("DeleteMessage", json!({"QueueUrl": url, "ReceiptHandle": receipt})).await;
+        sqs.ok("DeleteMessage", json!({"QueueUrl": url, "ReceiptHandle": receipt})).await;
+        let counts = json!({"QueueUrl": url, "AttributeNames": ["ApproximateNumberOfMessagesNotVisible"]});
+        let counts = sqs.ok("GetQueueAttributes", counts).await;
+        assert_eq!(counts.entry("ApproximateNumberOfMessagesNotVisible"), "0");
+    }
+}
+
+#[tokio::test]
+async fn receivers_get_the_attributes_that_they_name() {
+    let server = Harness::start().await;
+    let sqs = Client { server: &server, speaks: Speaks::Json };
+    let url = sqs.queue("q", json!({})).await;
+    let attribute = json!({"DataType": "String", "StringValue": "x"});
+    let attributes = json!({"a.1": attribute, "a.2": attribute, "b": attribute});
+    let trace = json!({"AWSTraceHeader": {"DataType": "String", "StringValue": "Root=1"}});
+    let message = json!({
+        "QueueUrl": url, "MessageBody": "m", "MessageAttributes": attributes, "MessageSystemAttributes": trace,
+    });
+    let sent = sqs.ok("SendMessage", message).await;
+    let message = async |names: serde_json::Value, system: serde_json::Value| {
+        let request = json!({
+            "QueueUrl": url, "VisibilityTimeout": 0, "MessageAttributeNames": names,
+            "MessageSystemAttributeNames": system,
+        });
+        let Reply::Json(reply) = sqs.ok("ReceiveMessage", request).await else { unreachable!() };
+        reply["Messages"][0].clone()
+    };
+    let plain = message(json!([]), json!([])).await;
+    let names: Vec<_> = plain.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(names, ["Body", "MD5OfBody", "MessageId", "ReceiptHandle"]);
+    for (wanted, expected) in [
+        (json!(["All"]), &["a.1", "a.2", "b"][..]),
+        (json!([".*"]), &["a.1", "a.2", "b"]),
+        (json!(["a.*"]), &["a.1", "a.2"]),
+        (json!(["b", "c"]), &["b"]),
+    ] {
+        let found = message(wanted, json!([])).await;
+        let names: Vec<_> = found["MessageAttributes"].as_object().unwrap().keys().cloned().collect();
+        assert_eq!(names, expected);
+        let whole = found["MD5OfMessageAttributes"] == sent.get("MD5OfMessageAttributes");
+        assert_eq!(whole, expected.len() == 3, "the sum is that of what is given");
+    }
+    let traced = message(json!([]), json!(["AWSTraceHeader", "SenderId"])).await;
+    assert_eq!(traced["Attributes"], json!({"AWSTraceHeader": "Root=1", "SenderId": "000000000000"}));
+    let request = json!({"QueueUrl": url, "AttributeNames": ["Colour"]});
+    assert_eq!(sqs.refused("ReceiveMessage", request).await, "InvalidAttributeName");
+}
+
+#[tokio::test]
+async fn batches_have_a_result_for_each_entry() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
+        let entries = json!([
+            {"Id": "good", "MessageBody": "one"},
+            {"Id": "control", "MessageBody": "\u{1}"},
+            {"Id": "empty", "MessageBody": ""},
+            {"Id": "late", "MessageBody": "two", "DelaySeconds": 901},
+            {"Id": "also", "MessageBody": "three"},
+        ]);
+        let reply = sqs.ok("SendMessageBatch", json!({"QueueUrl": url, "Entries": entries})).await;
+        let mut ids = reply.all("Id");
+        ids.sort();
+        assert_eq!(ids, ["also", "control", "empty", "good", "late"]);
+        let codes = reply.all("Code");
+        assert_eq!(codes, ["InvalidMessageContents", "MissingParameter", "InvalidParameterValue"]);
+        assert_eq!(reply.all("SenderFault"), ["true", "true", "true"]);
+        let got = receive(&sqs, &url, 30).await;
+        assert_eq!(got.all("Body"), ["one", "three"]);
+
+        let receipts = got.all("ReceiptHandle");
+        let changes = json!([
+            {"Id": "a", "ReceiptHandle": receipts[0], "VisibilityTimeout": 0},
+            {"Id": "b", "ReceiptHandle": "nonsense", "VisibilityTimeout": 0},
+            {"Id": "c", "ReceiptHandle": receipts[1], "VisibilityTimeout": 43201},
+        ]);
+        let request = json!({"QueueUrl": url, "Entries": changes});
+        let reply = sqs.ok("ChangeMessageVisibilityBatch", request).await;
+        assert_eq!(reply.all("Code"), ["ReceiptHandleIsInvalid", "InvalidParameterValue"]);
+        let again = receive(&sqs, &url, 30).await;
+        assert_eq!(again.all("Body"), ["one"], "only the first is visible again");
+
+        let receipts = [again.get("ReceiptHandle"), receipts[1].clone()];
+        let entries = json!([
+            {"Id": "a", "ReceiptHandle": receipts[0]}, {"Id": "b", "ReceiptHandle": "x y"},
+            {"Id": "c", "ReceiptHandle": receipts[1]},
+        ]);
+        let reply = sqs.ok("DeleteMessageBatch", json!({"QueueUrl": url, "Entries": entries})).await;
+        assert_eq!(reply.all("Code"), ["ReceiptHandleIsInvalid"]);
+        let counts = json!({"QueueUrl": url, "AttributeNames": ["All"]});
+        let counts = sqs.ok("GetQueueAttributes", counts).await;
+        assert_eq!(counts.entry("ApproximateNumberOfMessagesNotVisible"), "0");
+        assert_eq!(counts.entry("ApproximateNumberOfMessages"), "0");
+    }
+}
+
+#[tokio::test]
+async fn batches_that_are_wrong_as_a_whole_are_refused() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
+        let entry =
+            |id: &str| json!({"Id": id, "MessageBody": "b", "ReceiptHandle": "r", "VisibilityTimeout": 1});
+        let eleven: Vec<_> = (0..11).map(|number| entry(&number.to_string())).collect();
+        for operation in ["SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"] {
+            for (entries, code) in [
+                (json!([]), "EmptyBatchRequest"),
+                (json!(eleven), "TooManyEntriesInBatchRequest"),
+                (json!([entry("a"), entry("a")]), "BatchEntryIdsNotDistinct"),
+                (json!([entry("a b")]), "InvalidBatchEntryId"),
+                (json!([entry(&"x".repeat(81))]), "InvalidBatchEntryId"),
+            ] {
+                let refused = sqs.refused(operation, json!({"QueueUrl": url, "Entries": entries})).await;
+                assert_eq!(refused, format!("AWS.SimpleQueueService.{code}"), "{operation}");
+            }
+            let nowhere = json!({"QueueUrl": format!("{url}x"), "Entries": [entry("a")]});
+            assert_eq!(sqs.refused(operation, nowhere).await, MISSING, "{operation}");
+        }
+        let half = "x".repeat((1 << 19) + 1);
+        let entries = json!([{"Id": "a", "MessageBody": half}, {"Id": "b", "MessageBody": half}]);
+        let long = sqs.refused("SendMessageBatch", json!({"QueueUrl": url, "Entries": entries})).await;
+        assert_eq!(long, "AWS.SimpleQueueService.BatchRequestTooLong");
+        assert!(receive(&sqs, &url, 30).await.all("Body").is_empty(), "nothing was sent");
+    }
+}
+
+#[tokio::test]
+async fn messages_that_are_not_allowed_are_refused() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let url = sqs.queue(&format!("q-{speaks:?}"), json!({"MaximumMessageSize": "1024"})).await;
+        let fifo = json!({"FifoQueue": "true"});
+        let fifo = sqs.queue(&format!("q-{speaks:?}.fifo"), fifo).await;
+        let big = "x".repeat(1_025);
+        for (request, code) in [
+            (json!({"QueueUrl": url}), "MissingParameter"),
+            (json!({"QueueUrl": url, "MessageBody": ""}), "MissingParameter"),
+            (json!({"QueueUrl": url, "MessageBody": "\u{0}"}), "InvalidMessageContents"),
+            (json!({"QueueUrl": url, "MessageBody": "\u{ffff}"}), "InvalidMessageContents"),
+            (json!({"QueueUrl": url, "MessageBody": big}), "InvalidParameterValue"),
+            (json!({"QueueUrl": url, "MessageBody": "b", "DelaySeconds": -1}), "InvalidParameterValue"),
+            (
+                json!({"QueueUrl": url, "MessageBody": "b", "MessageDeduplicationId": "d"}),
+                "InvalidParameterValue",
+            ),
+            (json!({"QueueUrl": fifo, "MessageBody": "b"}), "MissingParameter"),
+            (json!({"QueueUrl": fifo, "MessageBody": "b", "MessageGroupId": "g"}), "InvalidParameterValue"),
+            (
+                json!({"QueueUrl": fifo, "MessageBody": "b", "MessageGroupId": "g ", "MessageDeduplicationId": "d"}),
+                "InvalidParameterValue",
+            ),
+            (json!({"QueueUrl": format!("{url}x"), "MessageBody": "b"}), MISSING),
+        ] {
+            assert_eq!(sqs.refused("SendMessage", request.clone()).await, code, "{request}");
+        }
+        for (request, code) in [
+            (json!({"QueueUrl": url, "MaxNumberOfMessages": 11}), "InvalidParameterValue"),
+            (json!({"QueueUrl": url, "MaxNumberOfMessages": 0}), "InvalidParameterValue"),
+            (json!({"QueueUrl": url, "WaitTimeSeconds": 21}), "InvalidParameterValue"),
+            (json!({"QueueUrl": url, "VisibilityTimeout": 43201}), "InvalidParameterValue"),
+            (json!({"QueueUrl": url, "ReceiveRequestAttemptId": "a"}), "InvalidParameterValue"),
+            (json!({"QueueUrl": format!("{url}x")}), MISSING),
+        ] {
+            assert_eq!(sqs.refused("ReceiveMessage", request.clone()).await, code, "{request}");
+        }
+        for (operation, more) in [("DeleteMessage", json!(null)), ("ChangeMessageVisibility", json!(5))] {
+            for receipt in ["nonsense", "1.1.x", "", "ffffffffffffffff.1.m", "a b"] {
+                let request = json!({"QueueUrl": url, "ReceiptHandle": receipt, "VisibilityTimeout": more});
+                if more.is_null() && speaks == Speaks::Forms {
+                    continue;
+                }
+                let code = sqs.refused(operation, request).await;
+                assert_eq!(code, "ReceiptHandleIsInvalid", "{operation} {receipt:?}");
+            }
+            let request = json!({"QueueUrl": url, "VisibilityTimeout": 5});
+            assert_eq!(sqs.refused(operation, request).await, "MissingParameter");
+        }
+        assert!(receive(&sqs, &url, 30).await.all("Body").is_empty(), "nothing was sent");
+    }
+}
+
+#[tokio::test]
+async fn order_and_duplicates_in_a_fifo_queue() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let attributes = json!({"FifoQueue": "true", "ContentBasedDeduplication": "true"});
+        let url = sqs.queue(&format!("q-{speaks:?}.fifo"), attributes).await;
+        let send = async |body: &str| {
+            let message = json!({
+                "QueueUrl": url, "MessageBody": body, "MessageGroupId": "g", "DelaySeconds": 0,
+            });
+            sqs.ok("SendMessage", message).await
+        };
+        let (first, second, twin) = (send("one").await, send("two").await, send("one").await);
+        assert_eq!(first.get("SequenceNumber"), twin.get("SequenceNumber"));
+        assert_eq!(first.get("MessageId"), twin.get("MessageId"));
+        let number = |reply: &Reply| reply.get("SequenceNumber").parse::<u128>().unwrap();
+        assert!(number(&first) < number(&second));
+
+        let attempt = json!({
+            "QueueUrl": url, "MaxNumberOfMessages": 1, "ReceiveRequestAttemptId": "a",
+            "AttributeNames": ["MessageGroupId", "SequenceNumber", "MessageDeduplicationId"],
+        });
+        let got = sqs.ok("ReceiveMessage", attempt.clone()).await;
+        assert_eq!(got.all("Body"), ["one"]);
+        let entries = got.entries();
+        let attribute = |name: &str| entries.iter().find(|(found, _)| found == name).unwrap().1.clone();
+        assert_eq!(attribute("MessageGroupId"), "g");
+        assert_eq!(attribute("SequenceNumber"), first.get("SequenceNumber"));
+        assert_eq!(attribute("MessageDeduplicationId").len(), 64);
+        let repeated = sqs.ok("ReceiveMessage", attempt).await;
+        assert_eq!(repeated.get("ReceiptHandle"), got.get("ReceiptHandle"));
+        assert!(receive(&sqs, &url, 30).await.all("Body").is_empty(), "the group waits");
+        let receipt = got.get("ReceiptHandle");
+        sqs.ok("DeleteMessage", json!({"QueueUrl": url, "ReceiptHandle": receipt})).await;
+        assert_eq!(receive(&sqs, &url, 30).await.all("Body"), ["two"]);
+    }
+}
+
+#[tokio::test]
+async fn dead_letters_go_and_come_back() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let dead = sqs.queue(&format!("dead-{speaks:?}"), json!({})).await;
+        let arn = |name: &str| format!("arn:aws:sqs:us-east-1:000000000000:{name}-{speaks:?}");
+        let policy = json!({"deadLetterTargetArn": arn("dead"), "maxReceiveCount": 1}).to_string();
+        let live = sqs.queue(&format!("live-{speaks:?}"), json!({"RedrivePolicy": policy})).await;
+        sqs.ok("SendMessage", json!({"QueueUrl": live, "MessageBody": "poison"})).await;
+        assert_eq!(receive(&sqs, &live, 0).await.all("Body"), ["poison"]);
+        assert!(receive(&sqs, &live, 0).await.all("Body").is_empty());
+        let buried = receive(&sqs, &dead, 0).await;
+        assert_eq!(buried.all("Body"), ["poison"]);
+        assert!(buried.entries().contains(&("DeadLetterQueueSourceArn".into(), arn("live"))), "{buried:?}");
+
+        let unknown = json!({"SourceArn": arn("none")});
+        for operation in ["StartMessageMoveTask", "ListMessageMoveTasks"] {
+            let code = sqs.refused(operation, unknown.clone()).await;
+            assert_eq!(code, "ResourceNotFoundException", "{operation}");
+        }
+        let wrong = json!({"SourceArn": arn("live")});
+        assert_eq!(sqs.refused("StartMessageMoveTask", wrong).await, "InvalidParameterValue");
+        for bad in [
+            json!({}),
+            json!({"SourceArn": "dead"}),
+            json!({"SourceArn": arn("dead"), "MaxNumberOfMessagesPerSecond": 501}),
+            json!({"SourceArn": arn("dead"), "DestinationArn": "live"}),
+        ] {
+            let code = sqs.refused("StartMessageMoveTask", bad).await;
+            assert!(["MissingParameter", "InvalidParameterValue"].contains(&&*code), "{code}");
+        }
+        let task = sqs.ok("StartMessageMoveTask", json!({"SourceArn": arn("dead")})).await;
+        let handle = task.get("TaskHandle");
+        let wait = json!({"QueueUrl": live, "WaitTimeSeconds": 20});
+        assert_eq!(sqs.ok("ReceiveMessage", wait).await.all("Body"), ["poison"]);
+        let tasks = loop {
+            let tasks = sqs.ok("ListMessageMoveTasks", json!({"SourceArn": arn("dead")})).await;
+            if tasks.get("Status") != "RUNNING" {
+                break tasks;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(tasks.get("Status"), "COMPLETED");
+        assert_eq!(tasks.get("ApproximateNumberOfMessagesMoved"), "1");
+        assert_eq!(tasks.get("SourceArn"), arn("dead"));
+        assert!(tasks.all("TaskHandle").is_empty(), "it has ended");
+        let ended = json!({"TaskHandle": handle});
+        assert_eq!(sqs.refused("CancelMessageMoveTask", ended).await, "ResourceNotFoundException");
+    }
+}
+
+#[tokio::test]
+async fn a_receive_waits_for_a_message() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
+        let wait = json!({"QueueUrl": url, "WaitTimeSeconds": 20});
+        let send = async {
+            // The receive is on its way first, most of the time; either order must do.
+            tokio::task::yield_now().await;
+            sqs.ok("SendMessage", json!({"QueueUrl": url, "MessageBody": "at last"})).await
+        };
+        let (got, _) = tokio::join!(sqs.ok("ReceiveMessage", wait), send);
+        assert_eq!(got.all("Body"), ["at last"]);
+    }
+}
+
+#[tokio::test]
+async fn a_receive_does_not_outwait_the_server() {
+    let server = Harness::start().await;
+    let sqs = Client { server: &server, speaks: Speaks::Json };
+    let url = sqs.queue("q", json!({"ReceiveMessageWaitTimeSeconds": "20"})).await;
+    let stopped = async {
+        tokio::task::yield_now().await;
+        server.stop();
+    };
+    let (got, ()) = tokio::join!(sqs.ok("ReceiveMessage", json!({"QueueUrl": url})), stopped);
+    assert!(got.all("Body").is_empty());
+}
+
+#[tokio::test]
+async fn a_queue_is_purged_once_a_minute() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
+        sqs.ok("SendMessage", json!({"QueueUrl": url, "MessageBody": "gone"})).await;
+        sqs.ok("PurgeQueue", json!({"QueueUrl": url})).await;
+        assert!(receive(&sqs, &url, 30).await.all("Body").is_empty());
+        let again = sqs.refused("PurgeQueue", json!({"QueueUrl": url})).await;
+        assert_eq!(again, "AWS.SimpleQueueService.PurgeQueueInProgress");
+        // A younger queue of the name is another one.
+        sqs.ok("DeleteQueue", json!({"QueueUrl": url})).await;
+        sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
+        sqs.ok("PurgeQueue", json!({"QueueUrl": url})).await;
+    }
+}
+
+#[tokio::test]
+async fn visibility_is_changed_for_those_who_hold_the_message() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
+        sqs.ok("SendMessage", json!({"QueueUrl": url, "MessageBody": "m"})).await;
+        let receipt = receive(&sqs, &url, 30).await.get("ReceiptHandle");
+        let change =
+            |seconds: u32| json!({"QueueUrl": url, "ReceiptHandle": receipt, "VisibilityTimeout": seconds});
+        sqs.ok("ChangeMessageVisibility", change(60)).await;
+        sqs.ok("ChangeMessageVisibility", change(0)).await;
+        let late = sqs.refused("ChangeMessageVisibility", change(60)).await;
+        assert_eq!(late, "AWS.SimpleQueueService.MessageNotInflight");
+        assert_eq!(receive(&sqs, &url, 30).await.all("Body"), ["m"]);
+        assert_eq!(sqs.refused("ChangeMessageVisibility", change(43_201)).await, "InvalidParameterValue");
+    }
+}
+
+#[tokio::test]
+async fn what_was_stored_by_other_means_can_be_received() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let name = format!("q-{speaks:?}");
+        let url = sqs.queue(&name, json!({})).await;
+        let queue = QueueName::new(&name).unwrap();
+        let odd = Attribute { kind: "date".into(), value: AttributeValue::Text("\u{1}".into()) };
+        let bytes =
+            NewMessage { attributes: [("odd".to_owned(), odd)].into(), ..NewMessage::new(vec![0xff, 0x00]) };
+        let messages = vec![bytes, NewMessage::new("\u{0}"), NewMessage::new("text")];
+        for result in server.engine.send(&queue, messages).await.unwrap() {
+            result.unwrap();
+        }
+        let got = receive(&sqs, &url, 30).await;
+        let bodies = ["anabranch:base64:/wA=", "anabranch:base64:AA==", "text"];
+        assert_eq!(got.all("Body"), bodies);
+        assert_eq!(got.all("DataType"), ["date"]);
+    }
+}
+
+#[tokio::test]
+async fn a_delayed_message_is_counted_and_not_received() {
+    let server = Harness::start().await;
+    let sqs = Client { server: &server, speaks: Speaks::Forms };
+    let url = sqs.queue("q", json!({"DelaySeconds": "900"})).await;
+    sqs.ok("SendMessage", json!({"QueueUrl": url, "MessageBody": "later"})).await;
+    sqs.ok("SendMessage", json!({"QueueUrl": url, "MessageBody": "now", "DelaySeconds": 0})).await;
+    assert_eq!(receive(&sqs, &url, 30).await.all("Body"), ["now"]);
+    let all = sqs.ok("GetQueueAttributes", json!({"QueueUrl": url, "AttributeNames": ["All"]})).await;
+    assert_eq!(all.entry("ApproximateNumberOfMessagesDelayed"), "1");
+    let summary = server.engine.queue(&QueueName::new("q").unwrap()).await.unwrap();
+    assert_eq!(summary.options.delay, Duration::from_secs(900));
+}
