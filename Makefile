@@ -27,7 +27,7 @@ unit: tools ## every test of the workspace
 	cargo nextest run --workspace --all-features --locked
 	cargo test --workspace --all-features --locked --doc --quiet
 
-conformance: ## slow suites from outside: the README's commands in a fresh folder
+conformance: ## slow suites from outside: the README's commands, and clients of AWS that others wrote
 	conformance/run
 
 bench: ## the figures of docs/performance.md

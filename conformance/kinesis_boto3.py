@@ -1,6 +1,7 @@
 """Kinesis by boto3: every operation, resharding, fan-out, errors, and a crash in the middle."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -479,6 +480,13 @@ def the_command_line_of_aws_works(_):
     assert len(aws("list-shards", "--stream-name", "cli")["Shards"]) == 2
     assert "cli" in aws("list-streams")["StreamNames"]
     aws("delete-stream", "--stream-name", "cli")
+
+
+@case
+def the_sdk_for_javascript_works(server):
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kinesis_js.mjs")
+    answer = subprocess.run(["node", script], capture_output=True, text=True, timeout=60)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
 if __name__ == "__main__":

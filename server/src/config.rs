@@ -1,11 +1,14 @@
 //! The settings of the server: a flag wins over the environment, which wins over the file, which wins over the
 //! default. Clap has joined flags and environment before this file sees them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
+use anabranch_wire::Keys;
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -21,14 +24,21 @@ const MEMORY_DEFAULT: Size = Size(64 << 20);
 const MEMORY_MIN: Size = Size(64 << 20);
 
 /// All settings, checked.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) data: PathBuf,
     pub(crate) listen: SocketAddr,
     pub(crate) monitor: SocketAddr,
     pub(crate) memory_bytes: u64,
     pub(crate) shard_limits: bool,
+    /// Who may call by the AWS protocols. Without keys anyone may who is on this machine.
+    pub(crate) access_keys: Keys,
+    /// How long a stream says that it is not ready yet, after it was made or changed.
+    pub(crate) transition: Duration,
 }
+
+/// Longest time that a stream may say so.
+const TRANSITION_MS_MAX: u64 = 60_000;
 
 /// The configuration file, in TOML. Every value has a default.
 #[derive(Debug, Default, Deserialize)]
@@ -39,6 +49,9 @@ struct File {
     monitor: Option<Address>,
     memory: Option<Size>,
     shard_limits: Option<bool>,
+    /// Secrets by the names of their keys.
+    access_keys: Option<BTreeMap<String, String>>,
+    transition_ms: Option<u64>,
 }
 
 impl Settings {
@@ -53,14 +66,24 @@ impl Settings {
             monitor: given(&args.monitor, file.monitor).unwrap_or(MONITOR_DEFAULT),
             memory_bytes: file.memory.unwrap_or(MEMORY_DEFAULT).0,
             shard_limits: file.shard_limits.unwrap_or(false),
+            access_keys: keys(file.access_keys.unwrap_or_default())?,
+            transition: Duration::from_millis(file.transition_ms.unwrap_or(0)),
         };
         settings.check()?;
         Ok(settings)
     }
 
     fn check(&self) -> Result<(), Failure> {
-        check_loopback("listen", self.listen)?;
-        check_loopback("monitor", self.monitor)?;
+        if self.access_keys.is_empty() {
+            check_loopback("listen", self.listen, "no access_keys are configured", "set access_keys, or ")?;
+        }
+        check_loopback("monitor", self.monitor, "the monitor asks nobody who he is", "")?;
+        if self.transition.as_millis() > u128::from(TRANSITION_MS_MAX) {
+            return Err(Failure::usage(
+                format!("transition_ms of {} is too long", self.transition.as_millis()),
+                format!("it may be up to {TRANSITION_MS_MAX}"),
+            ));
+        }
         if self.listen == self.monitor && self.listen.port() != 0 {
             return Err(Failure::usage(
                 format!("listen and monitor have the same address {}", self.listen),
@@ -80,21 +103,35 @@ impl Settings {
     }
 }
 
-/// Nobody is asked who he is, so nobody from outside may come in.
-fn check_loopback(name: &str, address: SocketAddr) -> Result<(), Failure> {
+/// Where nobody is asked who he is, nobody from outside may come in.
+fn check_loopback(name: &str, address: SocketAddr, why: &str, remedy: &str) -> Result<(), Failure> {
     if address.ip().is_loopback() {
         return Ok(());
     }
     Err(Failure::usage(
         format!(
-            "the {name} address {address} can be reached from other machines, and this build has no \
-             authentication: anyone could read and delete your data"
+            "the {name} address {address} can be reached from other machines, and there is no authentication \
+             ({why}): anyone could read and delete your data"
         ),
         format!(
-            "use 127.0.0.1:{port} or [::1]:{port}; from elsewhere, tunnel to it (ssh -L {port}:127.0.0.1:{port} HOST)",
+            "{remedy}use 127.0.0.1:{port} or [::1]:{port}; from elsewhere, tunnel to it \
+             (ssh -L {port}:127.0.0.1:{port} HOST)",
             port = address.port()
         ),
     ))
+}
+
+/// Keys that can be signed with.
+fn keys(pairs: BTreeMap<String, String>) -> Result<Keys, Failure> {
+    let usable = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let named = |name: &str| usable(name) && !name.contains(['/', ',', '=']);
+    match pairs.iter().find(|(name, secret)| !named(name) || !usable(secret)) {
+        Some((name, _)) => Err(Failure::usage(
+            format!("the access key `{}` cannot be signed with", name.escape_debug()),
+            "a key and its secret are printable ASCII without spaces, and neither is empty",
+        )),
+        None => Ok(Keys::new(pairs)),
+    }
 }
 
 fn read_file(path: &Path) -> Result<File, Failure> {
@@ -105,7 +142,7 @@ fn read_file(path: &Path) -> Result<File, Failure> {
             error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
         Failure::usage(
             format!("{}, line {line}: {}", path.display(), error.message().trim()),
-            "the file may set data, listen, monitor, memory and shard_limits",
+            "the file may set data, listen, monitor, memory, shard_limits, transition_ms and access_keys",
         )
     })
 }

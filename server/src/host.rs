@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_engine::SystemClock;
 use anabranch_model::Clock;
-use anabranch_wire::{Options, Wire};
+use anabranch_wire::{Keys, Options, Wire};
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use crate::api::wire::{EngineBody, StatusReply};
 use crate::api::{self, Api};
 use crate::backup::Backups;
-use crate::http::{Budget, Observer, Port, Stopper, observe, refuse_web_pages, serve};
+use crate::http::{Budget, Guard, Observer, Port, Stopper, observe, refuse_strangers, serve};
 use crate::limits::CONNECTIONS_MAX;
 use crate::stores::Stores;
 
@@ -24,6 +24,15 @@ const REQUEST_BYTES: u64 = 64 << 20;
 
 /// Numbers about a server, made when somebody asks.
 pub(crate) type StatusSource = Box<dyn Fn() -> StatusReply + Send + Sync>;
+
+/// How the AWS protocols are served.
+#[derive(Default)]
+pub(crate) struct AwsSettings {
+    /// Who may call. Without keys anyone may who is on this machine.
+    pub(crate) keys: Keys,
+    /// How long a stream says that it is not ready yet, after it was made or changed.
+    pub(crate) transition: Duration,
+}
 
 /// A running control API. Dropping it ends it without waiting for requests in progress.
 pub struct Host {
@@ -43,13 +52,15 @@ impl Host {
             engine: EngineBody::default(),
         });
         let budget = Budget::new(REQUEST_BYTES);
-        Host::serve(listener, stores, None, status, budget, Arc::new(SystemClock::new()))
+        let (aws, clock) = (AwsSettings::default(), Arc::new(SystemClock::new()));
+        Host::serve(listener, stores, aws, None, status, budget, clock)
     }
 
     /// Serves stores on a port that is bound already.
     pub(crate) fn serve(
         listener: TcpListener,
         stores: Stores,
+        aws: AwsSettings,
         backups: Option<Backups>,
         status: StatusSource,
         budget: Budget,
@@ -57,20 +68,23 @@ impl Host {
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let (stopper, stop) = Stopper::new();
+        // Whoever signs is no web page in disguise, wherever he calls from.
+        let guard = Guard { unguarded: (!aws.keys.is_empty()).then_some(is_aws) };
         let wire = stores.ports().map(|ports| {
             Wire::new(Options {
                 ports,
                 clock: clock.clone(),
                 memory: Arc::new(budget.clone()),
                 stop: stop.watched(),
-                transition: Duration::ZERO,
+                transition: aws.transition,
             })
+            .with_keys(aws.keys.clone())
         });
         let api = Api { stores, wire, backups, status, budget, stop: stop.clone() };
         let port = Port {
             name: "listen",
             listener,
-            router: guarded(api::router(Arc::new(api)), clock, api_label),
+            router: guarded(api::router(Arc::new(api)), guard, clock, api_label),
             connections_max: CONNECTIONS_MAX,
         };
         Ok(Host { address, stopper, task: tokio::spawn(serve(port, stop)) })
@@ -89,16 +103,25 @@ impl Host {
 }
 
 /// What stands in front of every port. Refusals are counted too, so counting comes first.
-pub(crate) fn guarded(router: Router, clock: Arc<dyn Clock>, label: fn(&str) -> &'static str) -> Router {
+pub(crate) fn guarded(
+    router: Router,
+    guard: Guard,
+    clock: Arc<dyn Clock>,
+    label: fn(&str) -> &'static str,
+) -> Router {
     router
-        .layer(middleware::from_fn(refuse_web_pages))
+        .layer(middleware::from_fn_with_state(guard, refuse_strangers))
         .layer(middleware::from_fn_with_state(Observer { clock, label }, observe))
 }
 
 fn api_label(path: &str) -> &'static str {
     match api::operation_at(path) {
         Some(operation) => operation,
-        None if path.starts_with(api::PREFIX) => "other",
-        None => "aws",
+        None if is_aws(path) => "aws",
+        None => "other",
     }
+}
+
+fn is_aws(path: &str) -> bool {
+    !path.starts_with(api::PREFIX)
 }

@@ -24,8 +24,8 @@ use crate::backup::Backups;
 use crate::config::{Address, Settings};
 use crate::connect::{lock_failure, open_engine};
 use crate::failure::Failure;
-use crate::host::{Host, StatusSource, guarded};
-use crate::http::{Budget, Port, Stopper, serve};
+use crate::host::{AwsSettings, Host, StatusSource, guarded};
+use crate::http::{Budget, Guard, Port, Stopper, serve};
 use crate::limits::MONITOR_CONNECTIONS_MAX;
 use crate::logging::{self, LogFormat};
 use crate::monitor::{self, Monitor};
@@ -42,7 +42,7 @@ const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 /// Arguments of `anabranch up`.
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// A configuration file in TOML: data, listen, monitor, memory, shard_limits
+    /// A configuration file in TOML: data, listen, monitor, memory, shard_limits, transition_ms, access_keys
     #[arg(long, env = "ANABRANCH_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The data directory; made if it does not exist [default: ./anabranch-data]
@@ -143,7 +143,7 @@ impl Server {
         let monitor_port = Port {
             name: "monitor",
             listener: monitor,
-            router: guarded(monitor::router(health.clone()), clock.clone(), monitor::label),
+            router: guarded(monitor::router(health.clone()), Guard::default(), clock.clone(), monitor::label),
             connections_max: MONITOR_CONNECTIONS_MAX,
         };
         let monitor_task = tokio::spawn(serve(monitor_port, monitor_stop.clone()));
@@ -160,8 +160,10 @@ impl Server {
 
         let status = status_of(engine.clone(), clock.clone());
         let (stores, backups) = (Stores::of(&engine), Backups::new(&engine, &settings.data));
-        let api = Host::serve(listen, stores, Some(backups), status, Budget::new(request_bytes), clock)
-            .map_err(no_address)?;
+        let aws = AwsSettings { keys: settings.access_keys.clone(), transition: settings.transition };
+        let budget = Budget::new(request_bytes);
+        let api =
+            Host::serve(listen, stores, aws, Some(backups), status, budget, clock).map_err(no_address)?;
         health.serving(engine.clone());
         Ok(Server {
             listen: api.address(),

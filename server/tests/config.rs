@@ -60,6 +60,11 @@ fn bad_values_are_named_with_their_line() {
     up_with("listen = \"0.0.0.0:1\"\n").failed(2, &["0.0.0.0:1", "authentication"]);
     up_with("shard_limits = \"yes\"\n").failed(2, &["line 1"]);
     up_with("data = \n").failed(2, &["line 1"]);
+    up_with("transition_ms = 60001\n").failed(2, &["60001", "60000"]);
+    up_with("[access_keys]\nme = \"\"\n").failed(2, &["`me`"]);
+    up_with("[access_keys]\n\"a/b\" = \"secret-of-mine\"\n").failed(2, &["`a/b`"]);
+    let keys = "monitor = \"0.0.0.0:1\"\n[access_keys]\nme = \"secret\"\n";
+    up_with(keys).failed(2, &["0.0.0.0:1", "monitor"]);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use anabranch_model::{Admin, BlobStore, Clock, QueueStore, Result, StreamStore, 
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use crate::kinesis;
 use crate::token::Tokens;
+use crate::{kinesis, sqs};
 
 /// The account that everything belongs to.
 pub(crate) const ACCOUNT: &str = "000000000000";
@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) tokens: Tokens,
     /// What Kinesis remembers between calls.
     pub(crate) kinesis: kinesis::State,
+    /// What SQS remembers between calls.
+    pub(crate) sqs: sqs::State,
 }
 
 /// One call, as the operations see it.
@@ -66,6 +68,10 @@ pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     /// The region that the caller signs for.
     pub(crate) region: String,
+    /// How the caller addresses this server, for instance `http://127.0.0.1:4566`.
+    pub(crate) origin: String,
+    /// The path that the call came to.
+    pub(crate) path: String,
     /// The identifier of this call.
     pub(crate) request_id: String,
 }

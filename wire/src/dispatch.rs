@@ -10,6 +10,7 @@
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
 
+use crate::auth::Scope;
 use crate::fault::Fault;
 use crate::protocol::{Form, Protocol};
 
@@ -138,6 +139,11 @@ const ROWS: &[Row] = &[
 ];
 
 impl Service {
+    /// All services.
+    pub(crate) fn all() -> impl Iterator<Item = Service> {
+        ROWS.iter().map(|row| row.service)
+    }
+
     fn row(self) -> &'static Row {
         // Every service has a row; a test checks it.
         ROWS.iter().find(|row| row.service == self).unwrap_or(&ROWS[0])
@@ -146,6 +152,11 @@ impl Service {
     /// The label in metrics.
     pub(crate) fn name(self) -> &'static str {
         self.row().name
+    }
+
+    /// The service in the scope of a signature.
+    pub(crate) fn scope(self) -> &'static str {
+        self.row().scope
     }
 
     /// What stands before the code of a fault in JSON.
@@ -186,8 +197,10 @@ pub(crate) fn route(parts: &Parts) -> Result<Route, Astray> {
         return route;
     }
     let form = content_type(&parts.headers) == "application/x-www-form-urlencoded";
+    // Some clients of S3 call every body a form.
+    let signed_for_s3 = || Scope::of(parts).is_some_and(|scope| scope.service == Service::S3.scope());
     let queried = || parts.uri.query().is_some_and(|query| Form::parse(query).get("Action").is_some());
-    if (form && parts.method == Method::POST) || queried() {
+    if (form && parts.method == Method::POST && !signed_for_s3()) || queried() {
         return Ok(Route::Form);
     }
     Ok(Route::Rest)
@@ -300,6 +313,10 @@ mod tests {
         }
         let put = parts("PUT", "/bucket/key", &[("content-type", form)]);
         assert_eq!(route(&put), Ok(Route::Rest), "an object may be a form");
+        let signed =
+            "AWS4-HMAC-SHA256 Credential=AK/20261115/us-east-1/s3/aws4_request, SignedHeaders=, Signature=";
+        let delete = parts("POST", "/b?delete", &[("content-type", form), ("authorization", signed)]);
+        assert_eq!(route(&delete), Ok(Route::Rest), "the signature tells that it is no form");
     }
 
     #[test]

@@ -36,17 +36,19 @@ mod validation;
 
 mod context;
 mod limits;
+mod operations;
 mod request_id;
 mod token;
-
-mod operations;
 
 mod dynamodb;
 mod dynamodb_streams;
 mod keyspaces_streams;
 mod kinesis;
+mod s3;
+mod sqs;
 mod sts;
 
+pub use auth::Keys;
 pub use context::{Memory, Ports, Reservation};
 pub use receive::{Body, BodyError, BoxError};
-pub use wire::{Options, Wire};
+pub use wire::{Options, Wire, operations};

@@ -9,3 +9,14 @@ pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
 pub(crate) const BODY_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Most fields of a form.
 pub(crate) const FORM_FIELDS_MAX: usize = 10_000;
+
+/// Longest line before a chunk of a body that comes in chunks, and most bytes behind the last one.
+pub(crate) const CHUNK_LINE_BYTES_MAX: usize = 8 << 10;
+/// Bytes that a refused request may still send, so that its client is there to read why.
+pub(crate) const REFUSED_BYTES_MAX: u64 = 16 << 20;
+/// How long it may take for that.
+pub(crate) const REFUSED_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Most elements in a document of XML: ten thousand parts with etag, number and checksum.
+pub(crate) const XML_ELEMENTS_MAX: usize = 60_000;
+/// How deep elements nest.
+pub(crate) const XML_DEPTH_MAX: usize = 8;

@@ -10,6 +10,9 @@ use crate::wire::Call;
 
 const NAMESPACE: &str = "https://sts.amazonaws.com/doc/2011-06-15/";
 
+/// The names of the operations.
+pub(crate) const OPERATIONS: &[&str] = &["GetCallerIdentity"];
+
 /// Answers a call.
 pub(crate) fn call(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
     match call.operation.as_str() {

@@ -10,19 +10,21 @@ use std::time::Duration;
 use anabranch_model::Clock;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt;
+use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-use crate::auth::Scope;
+use crate::auth::{Keys, Scope, verify};
 use crate::context::{Context, Memory, Ports, REGION_DEFAULT, Shared};
 use crate::dispatch::{self, Route, Service};
 use crate::fault::Fault;
 use crate::protocol::{Form, Protocol, render_fault};
 use crate::receive::{Body, BodyError, BoxError, receive};
 use crate::request_id::RequestIds;
-use crate::{dynamodb, dynamodb_streams, keyspaces_streams, kinesis, sts};
+use crate::{dynamodb, dynamodb_streams, keyspaces_streams, kinesis, s3, sqs, sts};
 
 /// How the protocols are served.
 pub struct Options {
@@ -38,10 +40,15 @@ pub struct Options {
     pub transition: Duration,
 }
 
+/// The name of a server that nobody has given another one.
+const HOST_DEFAULT: &str = "localhost";
+
 /// The AWS protocols.
 pub struct Wire {
     shared: Arc<Shared>,
     request_ids: RequestIds,
+    keys: Keys,
+    hosts: Vec<String>,
 }
 
 /// What a request turned out to be.
@@ -63,9 +70,20 @@ impl Wire {
     pub fn new(options: Options) -> Self {
         let run = options.clock.now().as_millis();
         let Options { ports, clock, memory, stop, transition } = options;
-        let (tokens, kinesis) = Default::default();
-        let shared = Shared { ports, clock, memory, stop, transition, tokens, kinesis };
-        Wire { shared: Arc::new(shared), request_ids: RequestIds::new(run) }
+        let (tokens, kinesis, sqs) = Default::default();
+        let shared = Shared { ports, clock, memory, stop, transition, tokens, kinesis, sqs };
+        let hosts = vec![HOST_DEFAULT.to_owned()];
+        Wire { shared: Arc::new(shared), request_ids: RequestIds::new(run), keys: Keys::default(), hosts }
+    }
+
+    /// Lets in only what is signed with one of these keys. Without any, everything is let in.
+    pub fn with_keys(self, keys: Keys) -> Self {
+        Wire { keys, ..self }
+    }
+
+    /// The names of this server. What stands before one of them in the host of a request is a bucket.
+    pub fn with_hosts(self, hosts: Vec<String>) -> Self {
+        Wire { hosts, ..self }
     }
 
     /// Answers a request.
@@ -93,7 +111,7 @@ impl Wire {
         let (service, protocol, operation) = match dispatch::route(&parts) {
             Ok(Route::Operation(service, protocol, operation)) => (service, protocol, Some(operation)),
             Ok(Route::Form) => (Service::Sts, Protocol::Query, None),
-            Ok(Route::Rest) => return self.rest(request_id, &parts),
+            Ok(Route::Rest) => return self.rest(request_id, parts, body).await,
             Err((service, protocol, fault)) => return render_fault(&fault, service, protocol, request_id),
         };
         let memory = &*self.shared.memory;
@@ -102,6 +120,7 @@ impl Wire {
             Err(fault) => return render_fault(&fault, service, protocol, request_id),
         };
         let scope = Scope::of(&parts);
+        let sent = body.clone();
         let call = match operation {
             Some(operation) => Call { service, protocol, operation, body, form: Form::default() },
             None => match form_call(&parts, scope.as_ref(), body) {
@@ -111,28 +130,50 @@ impl Wire {
                 }
             },
         };
-        let context = self.context(request_id, scope);
-        let answered = answer(&context, &call).await;
+        let context = self.context(request_id, &parts, scope);
+        let answered = match self.admit(&parts, call.service, &sent) {
+            Ok(()) => answer(&context, &call).await,
+            Err(fault) => Err(fault),
+        };
         let response =
             answered.unwrap_or_else(|fault| render_fault(&fault, call.service, call.protocol, request_id));
-        count(&call, response.status());
+        let known = operations_of(call.service).iter().find(|name| **name == call.operation);
+        count(call.service, known.copied(), response.status());
         response
     }
 
     /// S3 has methods and paths instead of operations.
-    fn rest(&self, request_id: &str, parts: &Parts) -> Response<Body> {
-        let message = format!("{} of {} is not implemented", parts.method, parts.uri.path());
-        let fault = Fault::client("NotImplemented", message).with_status(StatusCode::NOT_IMPLEMENTED);
-        render_fault(&fault, Service::S3, Protocol::Xml, request_id)
+    async fn rest(&self, request_id: &str, parts: Parts, body: Body) -> Response<Body> {
+        let context = self.context(request_id, &parts, Scope::of(&parts));
+        let entrance = s3::Entrance { keys: &self.keys, hosts: &self.hosts };
+        let (operation, response) = s3::respond(&context, &entrance, parts, body).await;
+        count(Service::S3, operation, response.status());
+        response
     }
 
-    fn context(&self, request_id: &str, scope: Option<Scope>) -> Context {
+    /// Lets a call in that is signed by somebody who holds a key.
+    fn admit(&self, parts: &Parts, service: Service, body: &[u8]) -> Result<(), Fault> {
+        let payload = if self.keys.is_empty() { String::new() } else { hex::encode(Sha256::digest(body)) };
+        let verified = verify(&self.keys, self.shared.clock.now(), parts, service.scope(), &payload);
+        verified.map(drop).map_err(|refusal| refusal.fault(service))
+    }
+
+    fn context(&self, request_id: &str, parts: &Parts, scope: Option<Scope>) -> Context {
         Context {
             shared: self.shared.clone(),
             region: scope.map_or_else(|| REGION_DEFAULT.to_owned(), |scope| scope.region),
+            origin: origin(parts),
+            path: parts.uri.path().to_owned(),
             request_id: request_id.to_owned(),
         }
     }
+}
+
+/// How the caller addresses this server: addresses in answers begin like this, so that they lead back here.
+fn origin(parts: &Parts) -> String {
+    let header = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = header.or_else(|| parts.uri.authority().map(|authority| authority.as_str()));
+    format!("{}://{}", parts.uri.scheme_str().unwrap_or("http"), host.unwrap_or("localhost"))
 }
 
 /// A form names its operation in the body or, if there is none, in the query.
@@ -144,6 +185,26 @@ fn form_call(parts: &Parts, scope: Option<&Scope>, body: Bytes) -> Result<Call, 
     Ok(Call { service, protocol: Protocol::Query, operation, body: Bytes::new(), form })
 }
 
+/// What is served: services with their operations.
+pub fn operations() -> Vec<(&'static str, &'static [&'static str])> {
+    let services = Service::all().map(|service| (service.name(), operations_of(service)));
+    services.filter(|(_, operations)| !operations.is_empty()).collect()
+}
+
+/// The operations of a service. One that is not served here has none.
+fn operations_of(service: Service) -> &'static [&'static str] {
+    match service {
+        Service::DynamoDb => dynamodb::OPERATIONS,
+        Service::DynamoDbStreams => dynamodb_streams::OPERATIONS,
+        Service::KeyspacesStreams => keyspaces_streams::OPERATIONS,
+        Service::Kinesis => kinesis::OPERATIONS,
+        Service::S3 => s3::OPERATIONS,
+        Service::Sqs => sqs::OPERATIONS,
+        Service::Sts => sts::OPERATIONS,
+        _ => &[],
+    }
+}
+
 /// The services. One that is not served here knows no operation.
 async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
     match (call.service, call.protocol) {
@@ -151,25 +212,17 @@ async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault>
         (Service::DynamoDbStreams, Protocol::Json10) => dynamodb_streams::call(context, call).await,
         (Service::KeyspacesStreams, Protocol::Json10) => keyspaces_streams::call(context, call).await,
         (Service::Kinesis, _) => kinesis::call(context, call).await,
+        (Service::Sqs, Protocol::Json10 | Protocol::Query) => sqs::call(context, call).await,
         (Service::Sts, Protocol::Query) => sts::call(context, call),
         _ => Err(Fault::unknown_operation(&call.operation)),
     }
 }
 
 /// There are few labels, whatever clients ask for.
-fn count(call: &Call, status: StatusCode) {
-    let operations = match call.service {
-        Service::DynamoDb => dynamodb::OPERATIONS,
-        Service::DynamoDbStreams => dynamodb_streams::OPERATIONS,
-        Service::KeyspacesStreams => keyspaces_streams::OPERATIONS,
-        Service::Kinesis => kinesis::OPERATIONS,
-        _ => &[],
-    };
-    let known = operations.iter().find(|name| **name == call.operation);
-    let operation = known.copied().unwrap_or("other");
+fn count(service: Service, operation: Option<&'static str>, status: StatusCode) {
     let labels = [
-        ("service", call.service.name().to_owned()),
-        ("operation", operation.to_owned()),
+        ("service", service.name().to_owned()),
+        ("operation", operation.unwrap_or("other").to_owned()),
         ("status", status.as_u16().to_string()),
     ];
     metrics::counter!("anabranch_wire_calls_total", &labels).increment(1);

@@ -55,6 +55,26 @@ fn cyclic(algorithm: ChecksumAlgorithm) -> Option<CrcAlgorithm> {
     }
 }
 
+/// One checksum of bytes that go by, for those who compare it with what comes behind a body.
+pub struct ChecksumDigester(Running);
+
+impl ChecksumDigester {
+    /// No byte yet.
+    pub fn new(algorithm: ChecksumAlgorithm) -> Self {
+        ChecksumDigester(Running::new(algorithm))
+    }
+
+    /// Takes the next piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The checksum of all pieces.
+    pub fn finish(self) -> Checksum {
+        self.0.finish()
+    }
+}
+
 fn of_number(algorithm: ChecksumAlgorithm, number: u64) -> Checksum {
     let bytes = number.to_be_bytes();
     of_bytes(algorithm, &bytes[bytes.len() - algorithm.bytes()..])

@@ -6,13 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
+use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, warn};
 
+use super::guard::Peer;
 use super::preface::{Language, Opened, open};
 use super::stall::Stalling;
 use super::stop::Stop;
@@ -45,12 +49,15 @@ pub(crate) async fn serve(port: Port, mut stop: Stop) {
             accepted = port.listener.accept() => accepted,
         };
         match accepted {
-            Ok((connection, _)) => match room.clone().try_acquire_owned() {
+            Ok((connection, peer)) => match room.clone().try_acquire_owned() {
                 Ok(place) => {
                     tokio::spawn(serve_connection(
                         port.name,
                         connection,
-                        port.router.clone(),
+                        Introduced {
+                            peer: Peer(peer.ip()),
+                            inner: TowerToHyperService::new(port.router.clone()),
+                        },
                         stop.clone(),
                         place,
                     ));
@@ -68,10 +75,28 @@ pub(crate) async fn serve(port: Port, mut stop: Stop) {
     }
 }
 
+/// A service that is told who calls.
+#[derive(Clone)]
+struct Introduced {
+    peer: Peer,
+    inner: TowerToHyperService<Router>,
+}
+
+impl Service<Request<Incoming>> for Introduced {
+    type Response = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Response;
+    type Error = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Error;
+    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.peer);
+        self.inner.call(request)
+    }
+}
+
 async fn serve_connection(
     name: &'static str,
     connection: TcpStream,
-    router: Router,
+    service: Introduced,
     mut stop: Stop,
     _place: OwnedSemaphorePermit,
 ) {
@@ -87,8 +112,8 @@ async fn serve_connection(
         }
     };
     let result = match opened {
-        Ok(Ok((Language::Http1, connection))) => speak_http1(connection, router, stop).await,
-        Ok(Ok((Language::Http2, connection))) => speak_http2(connection, router, stop).await,
+        Ok(Ok((Language::Http1, connection))) => speak_http1(connection, service, stop).await,
+        Ok(Ok((Language::Http2, connection))) => speak_http2(connection, service, stop).await,
         // Nothing was asked, so nothing is owed.
         Ok(Err(_)) | Err(_) => Ok(()),
     };
@@ -98,16 +123,17 @@ async fn serve_connection(
     gauge.decrement(1);
 }
 
-async fn speak_http1(connection: Opened<TcpStream>, router: Router, mut stop: Stop) -> hyper::Result<()> {
+async fn speak_http1(
+    connection: Opened<TcpStream>,
+    service: Introduced,
+    mut stop: Stop,
+) -> hyper::Result<()> {
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WAIT_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(
-            TokioIo::new(Stalling::new(connection, WRITE_STALL_MAX)),
-            TowerToHyperService::new(router),
-        );
+        .serve_connection(TokioIo::new(Stalling::new(connection, WRITE_STALL_MAX)), service);
     let mut served = std::pin::pin!(served);
     tokio::select! {
         result = served.as_mut() => result,
@@ -119,17 +145,18 @@ async fn speak_http1(connection: Opened<TcpStream>, router: Router, mut stop: St
 }
 
 /// HTTP/2 with prior knowledge, as some clients of AWS speak it on a plain port.
-async fn speak_http2(connection: Opened<TcpStream>, router: Router, mut stop: Stop) -> hyper::Result<()> {
+async fn speak_http2(
+    connection: Opened<TcpStream>,
+    service: Introduced,
+    mut stop: Stop,
+) -> hyper::Result<()> {
     let served = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(HEAD_BYTES_MAX as u32)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_WAIT_MAX)
-        .serve_connection(
-            TokioIo::new(Stalling::new(connection, WRITE_STALL_MAX)),
-            TowerToHyperService::new(router),
-        );
+        .serve_connection(TokioIo::new(Stalling::new(connection, WRITE_STALL_MAX)), service);
     let mut served = std::pin::pin!(served);
     tokio::select! {
         result = served.as_mut() => result,

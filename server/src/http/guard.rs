@@ -1,18 +1,34 @@
-//! Keeps web pages out. A browser lets any page send requests to this machine: directly, which it marks with
-//! `Origin`, or by a name that the page's owner points at 127.0.0.1 (DNS rebinding), which shows in `Host`.
+//! Keeps web pages and strangers out. A browser lets any page send requests to this machine: directly, which it marks with
+//! `Origin`, or by a name that the page's owner points at 127.0.0.1 (DNS rebinding), which shows in `Host`. A port that is
+//! open to other machines, because callers sign, still answers what is not signed to this machine only.
 
 use std::net::IpAddr;
 
 use axum::Json;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// Refuses requests of web pages.
-pub(crate) async fn refuse_web_pages(request: Request, next: Next) -> Response {
-    match refusal(request.headers(), request.uri()) {
+/// What is let through.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Guard {
+    /// Which paths need no guard, because whoever is behind them asks callers who they are.
+    pub(crate) unguarded: Option<fn(&str) -> bool>,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+/// Refuses requests of web pages, and of other machines.
+pub(crate) async fn refuse_strangers(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    if guard.unguarded.is_some_and(|unguarded| unguarded(request.uri().path())) {
+        return next.run(request).await;
+    }
+    let peer = request.extensions().get::<Peer>().copied();
+    match refusal(request.headers(), request.uri(), peer) {
         Some(message) => {
             let body = json!({ "error": { "code": "invalid", "message": message }, "message": message });
             (StatusCode::FORBIDDEN, Json(body)).into_response()
@@ -21,7 +37,10 @@ pub(crate) async fn refuse_web_pages(request: Request, next: Next) -> Response {
     }
 }
 
-fn refusal(headers: &HeaderMap, uri: &Uri) -> Option<&'static str> {
+fn refusal(headers: &HeaderMap, uri: &Uri, peer: Option<Peer>) -> Option<&'static str> {
+    if peer.is_some_and(|Peer(address)| !address.to_canonical().is_loopback()) {
+        return Some("the control API answers this machine only");
+    }
     if headers.contains_key(header::ORIGIN) {
         return Some("requests from web pages are refused: this one has an Origin header");
     }
@@ -91,16 +110,23 @@ mod tests {
     fn origin_and_foreign_hosts_are_refused() {
         let uri = Uri::from_static("/_anabranch/v1/streams");
         let mut headers = HeaderMap::new();
-        assert!(refusal(&headers, &uri).is_some(), "no Host at all");
-        assert!(refusal(&headers, &Uri::from_static("http://localhost:4566/")).is_none(), "HTTP/2");
-        assert!(refusal(&headers, &Uri::from_static("http://example.org/")).is_some());
+        assert!(refusal(&headers, &uri, None).is_some(), "no Host at all");
+        assert!(refusal(&headers, &Uri::from_static("http://localhost:4566/"), None).is_none(), "HTTP/2");
+        assert!(refusal(&headers, &Uri::from_static("http://example.org/"), None).is_some());
         headers.insert(header::HOST, HeaderValue::from_static("localhost:4566"));
-        assert!(refusal(&headers, &uri).is_none());
-        assert!(refusal(&headers, &Uri::from_static("http://example.org/")).is_some());
+        assert!(refusal(&headers, &uri, None).is_none());
+        assert!(refusal(&headers, &Uri::from_static("http://example.org/"), None).is_some());
+        let peer = |text: &str| Some(Peer(text.parse().unwrap()));
+        for local in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+            assert!(refusal(&headers, &uri, peer(local)).is_none(), "{local}");
+        }
+        for stranger in ["10.0.0.1", "::", "::ffff:10.0.0.1"] {
+            assert!(refusal(&headers, &uri, peer(stranger)).is_some(), "{stranger}");
+        }
         headers.append(header::HOST, HeaderValue::from_static("example.org"));
-        assert!(refusal(&headers, &uri).is_some(), "two Hosts");
+        assert!(refusal(&headers, &uri, None).is_some(), "two Hosts");
         headers.insert(header::HOST, HeaderValue::from_static("localhost:4566"));
         headers.insert(header::ORIGIN, HeaderValue::from_static("null"));
-        assert!(refusal(&headers, &uri).is_some());
+        assert!(refusal(&headers, &uri, None).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! How a port is served: accepted under a cap, guarded against web pages, observed, and drained.
+//! How a port is served: accepted under a cap, guarded against web pages and strangers, observed, and drained.
 //!
 //! Nothing here knows what is behind a path.
 
@@ -12,6 +12,6 @@ mod stop;
 
 pub(crate) use accept::{Port, serve};
 pub(crate) use budget::{Admission, Budget};
-pub(crate) use guard::refuse_web_pages;
+pub(crate) use guard::{Guard, refuse_strangers};
 pub(crate) use observe::{Observer, observe};
 pub(crate) use stop::{Stop, Stopper};

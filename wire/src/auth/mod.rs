@@ -1,5 +1,21 @@
 //! Who calls: the signature of a request, and what its scope says about region and service.
+//!
+//! Without keys every signature is accepted. With keys a request is signed in its header or in its query, and the
+//! signature is compared in constant time; the chunks of a body that is signed piece by piece go on from there.
 
+mod keys;
 mod scope;
 
+mod canonical;
+mod claim;
+mod refusal;
+mod seed;
+mod verify;
+
+pub use keys::Keys;
+
+pub(crate) use claim::is_presigned;
+pub(crate) use refusal::Refusal;
 pub(crate) use scope::Scope;
+pub(crate) use seed::Seed;
+pub(crate) use verify::verify;

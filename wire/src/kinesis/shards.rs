@@ -134,26 +134,43 @@ pub(super) enum Moment {
 
 /// The shards of a moment. Those of `At` and `Now` have neither a hole nor an overlap between them.
 pub(super) fn of_moment(shards: Vec<Shard>, moment: Moment) -> Vec<Shard> {
-    // A clock may go back between two changes of shards; lives must not overlap for that.
-    let mut lives: HashMap<ShardId, Option<Timestamp>> = HashMap::new();
-    let mut kept = Vec::new();
-    for shard in shards {
-        let born = shard.parents.iter().filter_map(|parent| lives.get(parent).copied().flatten()).max();
-        let born = born.unwrap_or(Timestamp::EPOCH);
-        let died = shard.closed_at.map(|closed| closed.max(born));
-        lives.insert(shard.id.clone(), died);
+    let lives = lives(&shards);
+    let keep = |shard: &Shard| {
+        let Some(Life { born, died }) = lives.get(&shard.id).copied() else { return false };
         let outlives = |time: Timestamp| died.is_none_or(|died| died > time);
-        let keep = match moment {
+        match moment {
             Moment::Any => true,
             Moment::Now => shard.is_open(),
             Moment::At(time) => born <= time && outlives(time),
             Moment::From(time) => outlives(time),
-        };
-        if keep {
-            kept.push(shard);
         }
+    };
+    shards.into_iter().filter(keep).collect()
+}
+
+/// From when to when a shard took records.
+#[derive(Clone, Copy)]
+struct Life {
+    born: Timestamp,
+    died: Option<Timestamp>,
+}
+
+/// The lives of shards in the order of their creation. A shard is born when its parents die. What the clock said may
+/// contradict that, because a clock can go back between two changes of shards.
+fn lives(shards: &[Shard]) -> HashMap<ShardId, Life> {
+    let mut lives: HashMap<ShardId, Life> = HashMap::new();
+    for shard in shards {
+        let parents = shard.parents.iter().filter_map(|parent| lives.get(parent)?.died);
+        let born = parents.max().unwrap_or(Timestamp::EPOCH);
+        for parent in &shard.parents {
+            if let Some(life) = lives.get_mut(parent) {
+                life.died = Some(born);
+            }
+        }
+        let died = shard.closed_at.map(|closed| closed.max(born));
+        lives.insert(shard.id.clone(), Life { born, died });
     }
-    kept
+    lives
 }
 
 /// An identifier of a shard that was checked.

@@ -1,10 +1,10 @@
 //! Faults as each protocol spells them.
 
 use http::{HeaderValue, Response};
-use quick_xml::escape::escape;
 use serde_json::{Map, Value};
 
 use super::Protocol;
+use super::xml::text as escape;
 use crate::dispatch::Service;
 use crate::fault::Fault;
 use crate::receive::Body;
@@ -24,16 +24,17 @@ pub(crate) fn render(
                  </Error><RequestId>{request_id}</RequestId></ErrorResponse>",
                 fault.blames(),
                 escape(code),
-                escape(&*fault.message),
+                escape(&fault.message),
             );
             protocol.response(fault.status, text.into_bytes())
         }
         Protocol::Xml => {
             let text = format!(
-                "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{}</Code><Message>{}</Message>\
-                 <RequestId>{request_id}</RequestId></Error>",
-                escape(&*fault.code),
-                escape(&*fault.message),
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{}</Code><Message>{}</Message>{}\
+                 <RequestId>{request_id}</RequestId><HostId>anabranch</HostId></Error>",
+                escape(&fault.code),
+                escape(&fault.message),
+                elements(fault),
             );
             protocol.response(fault.status, text.into_bytes())
         }
@@ -41,6 +42,19 @@ pub(crate) fn render(
             members(fault, service, protocol)
         }
     }
+}
+
+/// What a fault has beside code and message, as elements.
+fn elements(fault: &Fault) -> String {
+    let element = |(name, value): (&String, &Value)| match value {
+        // Characters that a document cannot hold are left out.
+        Value::String(text) => {
+            let text = text.replace(|c: char| c.is_control(), "");
+            format!("<{name}>{}</{name}>", escape(&text))
+        }
+        other => format!("<{name}>{}</{name}>", escape(&other.to_string())),
+    };
+    fault.members.iter().map(element).collect()
 }
 
 fn members(fault: &Fault, service: Service, protocol: Protocol) -> Response<Body> {

@@ -1,7 +1,9 @@
 //! How the protocols spell values and faults.
 
 mod fault;
+mod form;
 mod query;
+mod xml;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName};
@@ -11,7 +13,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use fault::render as render_fault;
+pub(crate) use form::parse as parse_form;
 pub(crate) use query::{Form, document};
+pub(crate) use xml::{Spelling, is_allowed, members};
 
 use crate::fault::Fault;
 use crate::receive::Body;

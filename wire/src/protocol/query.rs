@@ -20,6 +20,11 @@ impl Form {
         Form { fields }
     }
 
+    /// All fields.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// A field.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.fields.get(name).map(String::as_str)

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anabranch_engine::{Engine, SystemClock, SystemDisk};
 use anabranch_model::{Clock, Result, Timestamp};
-use anabranch_wire::{Memory, Options, Ports, Reservation, Wire};
+use anabranch_wire::{Keys, Memory, Options, Ports, Reservation, Wire};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -69,6 +69,7 @@ pub struct Harness {
     pub address: SocketAddr,
     pub engine: Engine,
     transition: Duration,
+    keys: Keys,
     folder: TempDir,
     serving: JoinHandle<()>,
     stop: watch::Sender<bool>,
@@ -84,25 +85,34 @@ impl Harness {
 
     /// Starts a server whose resources take some time to get ready.
     pub async fn with_transition(transition: Duration) -> Self {
+        Harness::with(transition, Keys::default()).await
+    }
+
+    /// Starts a server that lets in only what is signed with one of these keys.
+    pub async fn with_keys(keys: Keys) -> Self {
+        Harness::with(Duration::ZERO, keys).await
+    }
+
+    async fn with(transition: Duration, keys: Keys) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let clock = MovedClock::new();
         let engine = open(folder.path(), &clock);
-        let (address, serving, stop) = serve(&engine, &clock, transition).await;
+        let (address, serving, stop) = serve(&engine, &clock, transition, &keys).await;
         let connector = HttpConnector::new();
         let http1 = Client::builder(TokioExecutor::new()).build(connector.clone());
         let http2 = Client::builder(TokioExecutor::new()).http2_only(true).build(connector);
-        Harness { clock, address, engine, transition, folder, serving, stop, http1, http2 }
+        Harness { clock, address, engine, transition, keys, folder, serving, stop, http1, http2 }
     }
 
     /// Ends the server without a word and starts it again on what is left.
     pub async fn crash(self) -> Self {
-        let Harness { clock, engine, transition, folder, serving, http1, http2, .. } = self;
+        let Harness { clock, engine, transition, keys, folder, serving, http1, http2, .. } = self;
         serving.abort();
         let _ = serving.await;
         drop(engine);
         let engine = open(folder.path(), &clock);
-        let (address, serving, stop) = serve(&engine, &clock, transition).await;
-        Harness { clock, address, engine, transition, folder, serving, stop, http1, http2 }
+        let (address, serving, stop) = serve(&engine, &clock, transition, &keys).await;
+        Harness { clock, address, engine, transition, keys, folder, serving, stop, http1, http2 }
     }
 
     /// Tells the server to stop, as a signal would.
@@ -166,10 +176,11 @@ async fn serve(
     engine: &Engine,
     clock: &MovedClock,
     transition: Duration,
+    keys: &Keys,
 ) -> (SocketAddr, JoinHandle<()>, watch::Sender<bool>) {
     let (stop, stopped) = watch::channel(false);
     let store = Arc::new(engine.clone());
-    let wire = Arc::new(Wire::new(Options {
+    let wire = Wire::new(Options {
         ports: Ports {
             streams: store.clone(),
             queues: store.clone(),
@@ -181,7 +192,8 @@ async fn serve(
         memory: Arc::new(Plenty),
         stop: stopped,
         transition,
-    }));
+    });
+    let wire = Arc::new(wire.with_keys(keys.clone()));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let serving = tokio::spawn(async move {

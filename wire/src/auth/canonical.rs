@@ -1,0 +1,95 @@
+//! The one spelling of a request that both sides sign.
+
+use http::header::{HOST, HeaderName};
+use http::request::Parts;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// What is written as it is everywhere.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The same in a path, whose slashes stay.
+const PATH: &AsciiSet = &UNRESERVED.remove(b'/');
+
+/// The parameter of a signature in the query, which cannot sign itself.
+pub(super) const SIGNATURE: &str = "X-Amz-Signature";
+
+/// The request as it is signed; none if a header that should be signed is not there.
+pub(super) fn request(parts: &Parts, signed: &[&str], payload: &str, encode_twice: bool) -> Option<String> {
+    let path = if encode_twice {
+        utf8_percent_encode(parts.uri.path(), PATH).to_string()
+    } else {
+        let bytes: Vec<u8> = percent_decode_str(parts.uri.path()).collect();
+        percent_encoding::percent_encode(&bytes, PATH).to_string()
+    };
+    let mut headers = String::new();
+    for name in signed {
+        headers.push_str(name);
+        headers.push(':');
+        headers.push_str(&header(parts, name)?);
+        headers.push('\n');
+    }
+    let query = query(parts.uri.query().unwrap_or(""));
+    let method = parts.method.as_str();
+    Some(format!("{method}\n{path}\n{query}\n{headers}\n{}\n{payload}", signed.join(";")))
+}
+
+/// A header with its values joined and the spaces in them brought together.
+fn header(parts: &Parts, name: &str) -> Option<String> {
+    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+    let mut values = Vec::new();
+    for value in parts.headers.get_all(&name) {
+        let value = std::str::from_utf8(value.as_bytes()).ok()?;
+        values.push(value.split_ascii_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    if values.is_empty() {
+        // HTTP/2 names the host in place of the header.
+        let authority = parts.uri.authority().filter(|_| name == HOST)?;
+        return Some(authority.as_str().to_owned());
+    }
+    Some(values.join(","))
+}
+
+fn query(text: &str) -> String {
+    let encode = |text: &str| {
+        let text = text.replace('+', " ");
+        let bytes: Vec<u8> = percent_decode_str(&text).collect();
+        percent_encoding::percent_encode(&bytes, UNRESERVED).to_string()
+    };
+    let mut pairs: Vec<(String, String)> = text
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(name, value)| (encode(name), encode(value)))
+        .filter(|(name, _)| name != SIGNATURE)
+        .collect();
+    pairs.sort();
+    let pairs: Vec<String> = pairs.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    pairs.join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    #[test]
+    fn names_values_and_paths_have_one_spelling() {
+        let parts = Request::get("/b/a%2Fb//c%20d%c3%a4~+?b=2&a=x%20y&a=+&c&X-Amz-Signature=00&%41=1")
+            .header("host", "localhost:4566")
+            .header("x-amz-meta-a", "  one   two ")
+            .header("x-amz-meta-a", "three")
+            .body(())
+            .unwrap()
+            .into_parts()
+            .0;
+        let canonical = request(&parts, &["host", "x-amz-meta-a"], "UNSIGNED-PAYLOAD", false).unwrap();
+        assert_eq!(
+            canonical,
+            "GET\n/b/a/b//c%20d%C3%A4~%2B\nA=1&a=%20&a=x%20y&b=2&c=\nhost:localhost:4566\n\
+             x-amz-meta-a:one two,three\n\nhost;x-amz-meta-a\nUNSIGNED-PAYLOAD"
+        );
+        assert_eq!(request(&parts, &["host", "x-amz-date"], "", false), None);
+        let twice = request(&parts, &[], "", true).unwrap();
+        assert!(twice.starts_with("GET\n/b/a%252Fb//c%2520d%25c3%25a4~%2B\n"), "{twice}");
+    }
+}

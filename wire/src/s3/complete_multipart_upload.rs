@@ -1,0 +1,118 @@
+//! CompleteMultipartUpload.
+
+use anabranch_model::Error;
+use anabranch_model::blob::{
+    Checksum, ChecksumScope, Checksums, CompleteOptions, PartChoice, PartNumber, Upload,
+};
+use anabranch_model::limits::UPLOAD_PARTS_MAX;
+use http::Response;
+use http::header::HOST;
+
+use super::answer::{document, quoted};
+use super::checksum;
+use super::errors::{fault, invalid, invalid_request};
+use super::headers::{etag, write_condition};
+use super::rest::Rest;
+use super::uploading::{all_parts, summary};
+use super::xml::{Element, malformed};
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::receive::Body;
+
+/// A part as the request names it.
+struct Chosen {
+    choice: PartChoice,
+    checksums: Vec<Checksum>,
+}
+
+pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
+    let upload = rest.upload()?;
+    let (body, _reservation) = rest.payload.collect_without_checksum(&*context.memory).await?;
+    let chosen = parts(&Element::parse(&body, "CompleteMultipartUpload")?)?;
+    check_parts(context, &upload, &chosen).await?;
+    let options = CompleteOptions {
+        condition: write_condition(&rest.headers)?,
+        size: size(rest)?,
+        expected: expected(context, rest, &upload).await?,
+    };
+    let choices: Vec<PartChoice> = chosen.into_iter().map(|part| part.choice).collect();
+    let completed = context.ports.blobs.complete_upload(&upload, &choices, options).await;
+    let meta = completed.map_err(refused)?;
+    let host = rest.header(HOST.as_str())?.unwrap_or("localhost").to_owned();
+    Ok(document("CompleteMultipartUploadResult", |xml| {
+        xml.value("Location", format!("http://{host}/{}/{}", upload.bucket.as_str(), upload.key.as_str()));
+        xml.value("Bucket", upload.bucket.as_str()).value("Key", upload.key.as_str());
+        xml.value("ETag", quoted(&meta.etag));
+        checksum::list(xml, &meta.checksums, meta.parts);
+        if !meta.checksums.is_empty() {
+            xml.value("ChecksumType", checksum::scope_name(meta.checksums.scope()));
+        }
+    }))
+}
+
+fn parts(request: &Element) -> Result<Vec<Chosen>, Fault> {
+    let mut chosen = Vec::new();
+    for part in request.all("Part") {
+        let number = part.required("PartNumber")?.trim().parse::<u64>().map_err(|_| malformed())?;
+        let number = PartNumber::new(number)
+            .map_err(|_| invalid("PartNumber must be an integer between 1 and 10000, inclusive"))?;
+        let choice = PartChoice { number, etag: etag(part.required("ETag")?)? };
+        chosen.push(Chosen { choice, checksums: checksum::in_element(part)? });
+    }
+    if chosen.is_empty() || chosen.len() > UPLOAD_PARTS_MAX {
+        return Err(malformed());
+    }
+    Ok(chosen)
+}
+
+/// Compares the checksums that the request repeats with those of the parts.
+async fn check_parts(context: &Context, upload: &Upload, chosen: &[Chosen]) -> Result<(), Fault> {
+    if chosen.iter().all(|part| part.checksums.is_empty()) {
+        return Ok(());
+    }
+    // An upload that is gone may have been completed by this very request, sent again: the store decides.
+    let kept = match all_parts(context, upload).await {
+        Err(fault) if fault.code == "NoSuchUpload" => return Ok(()),
+        kept => kept?,
+    };
+    for part in chosen {
+        let number = part.choice.number;
+        let Some(kept) = kept.iter().find(|kept| kept.number == number) else { continue };
+        // Of a part one may repeat what it was put with, and nothing else can be compared.
+        let wrong =
+            |given: &&Checksum| kept.checksums.get(given.algorithm()).is_some_and(|kept| kept != **given);
+        if part.checksums.iter().find(wrong).is_some() {
+            return Err(fault(Error::PartNotFound(number)));
+        }
+    }
+    Ok(())
+}
+
+fn size(rest: &Rest) -> Result<Option<u64>, Fault> {
+    let size = rest.header("x-amz-mp-object-size")?.map(|text| text.trim().parse());
+    size.transpose().map_err(|_| invalid("Value for x-amz-mp-object-size header is invalid."))
+}
+
+/// The checksum that the object must have. Of which bytes it is says the request, or the upload.
+async fn expected(context: &Context, rest: &Rest, upload: &Upload) -> Result<Checksums, Fault> {
+    let Some(given) = checksum::given(&rest.headers)? else { return Ok(Checksums::default()) };
+    let scope = match checksum::scope(&rest.headers)? {
+        Some(scope) => scope,
+        None => {
+            let begun = summary(context, upload).await?.and_then(|summary| summary.checksum);
+            begun.map_or(ChecksumScope::Body, |(_, scope)| scope)
+        }
+    };
+    let mut expected = Checksums::empty(scope);
+    expected.insert(given);
+    Ok(expected)
+}
+
+fn refused(error: Error) -> Fault {
+    match error {
+        Error::BodySizeMismatch { declared, received } => invalid_request(format!(
+            "The provided 'x-amz-mp-object-size' header value {declared} does not match what was computed: {received}"
+        )),
+        error => fault(error),
+    }
+}

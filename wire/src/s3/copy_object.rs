@@ -1,0 +1,99 @@
+//! CopyObject.
+
+use anabranch_model::Error;
+use anabranch_model::blob::{
+    BlobKey, BlobMeta, BodyOptions, BucketName, ChecksumAlgorithm, ChecksumScope, CopyOptions, GetOptions,
+    PutOptions, ReadConditions,
+};
+use anabranch_model::limits::BODY_BYTES_MAX;
+use http::Response;
+
+use super::address::copy_source;
+use super::answer::{document, quoted};
+use super::checksum;
+use super::errors::{fault, invalid, invalid_request, precondition_failed};
+use super::headers::{properties, read_conditions, write_condition};
+use super::moment::iso;
+use super::rest::Rest;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::receive::Body;
+
+/// What stands before the conditions on the source.
+const CONDITIONS: &str = "x-amz-copy-source-";
+
+pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
+    let (bucket, key) = rest.object()?;
+    let source = source(rest)?;
+    let replaced = match rest.header("x-amz-metadata-directive")? {
+        None | Some("" | "COPY") => None,
+        Some("REPLACE") => Some(properties(&rest.headers)?),
+        Some(other) => return Err(invalid(format!("Unknown metadata directive {other:?}."))),
+    };
+    let options = CopyOptions {
+        source: source_conditions(rest)?,
+        target: write_condition(&rest.headers)?,
+        properties: replaced,
+    };
+    let (from, to) = ((&source.0, &source.1), (bucket, key));
+    if from == to && options.properties.is_none() {
+        return Err(invalid_request(
+            "This copy request is illegal because it is trying to copy an object to itself without changing the object's \
+             metadata, storage class, website redirect location or encryption attributes.",
+        ));
+    }
+    let meta = match checksum::named(&rest.headers, "x-amz-checksum-algorithm")? {
+        Some(algorithm) => copy_with(context, from, to, options, algorithm).await,
+        None => context.ports.blobs.copy(from, to, options).await,
+    };
+    let meta = meta.map_err(refused)?;
+    Ok(document("CopyObjectResult", |xml| {
+        xml.value("LastModified", iso(meta.modified_at)).value("ETag", quoted(&meta.etag));
+        checksum::list(xml, &meta.checksums, meta.parts);
+        if !meta.checksums.is_empty() {
+            xml.value("ChecksumType", checksum::scope_name(meta.checksums.scope()));
+        }
+    }))
+}
+
+/// The object that is copied.
+pub(super) fn source(rest: &Rest) -> Result<(BucketName, BlobKey), Fault> {
+    copy_source(rest.header("x-amz-copy-source")?.unwrap_or(""))
+}
+
+/// What must be true of the object that is copied.
+pub(super) fn source_conditions(rest: &Rest) -> Result<ReadConditions, Fault> {
+    read_conditions(&rest.headers, CONDITIONS)
+}
+
+/// Why an object is not copied: whatever its source fails is one and the same.
+pub(super) fn refused(error: Error) -> Fault {
+    match error {
+        Error::NotModified(_) => precondition_failed(),
+        Error::BodyTooLarge { .. } => invalid_request(format!(
+            "The specified copy source is larger than the maximum allowable size for a copy source: {BODY_BYTES_MAX}"
+        )),
+        error => fault(error),
+    }
+}
+
+/// A copy with a checksum that its source may not have: then the bytes are read and put again.
+async fn copy_with(
+    context: &Context,
+    from: (&BucketName, &BlobKey),
+    to: (&BucketName, &BlobKey),
+    options: CopyOptions,
+    algorithm: ChecksumAlgorithm,
+) -> anabranch_model::Result<BlobMeta> {
+    let blobs = &context.ports.blobs;
+    let known = blobs.head(from.0, from.1).await?.checksums;
+    if known.scope() == ChecksumScope::Body && known.get(algorithm).is_some() {
+        return blobs.copy(from, to, options).await;
+    }
+    let get = GetOptions { range: None, conditions: options.source };
+    let blob = blobs.get(from.0, from.1, get).await?;
+    let body =
+        BodyOptions { size: Some(blob.meta.size), computed: [algorithm].into(), ..BodyOptions::default() };
+    let properties = options.properties.unwrap_or(blob.meta.properties);
+    blobs.put(to.0, to.1, blob.body, PutOptions { properties, condition: options.target, body }).await
+}

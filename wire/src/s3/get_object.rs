@@ -1,0 +1,99 @@
+//! GetObject.
+
+use anabranch_model::Error;
+use anabranch_model::blob::{BlobKey, BlobMeta, BucketName, GetOptions};
+use http::header::CONTENT_RANGE;
+use http::{HeaderMap, HeaderName, Response, StatusCode};
+
+use super::answer::{empty, head, identify, streamed};
+use super::checksum;
+use super::errors::{fault, invalid_request, not_implemented};
+use super::headers::{range, read_conditions, set};
+use super::rest::Rest;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::receive::Body;
+
+pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
+    let (bucket, key) = rest.object()?;
+    let options = GetOptions { range: range(&rest.headers), conditions: read_conditions(&rest.headers, "")? };
+    let ranged = options.range.is_some();
+    let part = part(context, rest, ranged).await?;
+    let blob = match context.ports.blobs.get(bucket, key, options).await {
+        Ok(blob) => blob,
+        Err(error) => return refused(context, bucket, key, error).await,
+    };
+    let partial = ranged || part.is_some();
+    let status = if partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
+    let mut response = streamed(status, blob.body);
+    let headers = response.headers_mut();
+    head(headers, &blob.meta, blob.range.end - blob.range.start, &rest.query);
+    describe(headers, rest, &blob.meta, (partial, &blob.range))?;
+    Ok(response)
+}
+
+/// The part that is asked for, if any. An object that was put at once is its own only part; where one of several
+/// begins is not known here.
+pub(super) async fn part(context: &Context, rest: &Rest, ranged: bool) -> Result<Option<u16>, Fault> {
+    if !rest.query.has("partNumber") {
+        return Ok(None);
+    }
+    let number = rest.part_number()?.get();
+    if ranged {
+        return Err(invalid_request("Cannot specify both Range header and partNumber query parameter"));
+    }
+    let (bucket, key) = rest.object()?;
+    let parts = context.ports.blobs.head(bucket, key).await.map_err(fault)?.parts.unwrap_or(1);
+    match number {
+        number if number > parts => {
+            let fault = Fault::client("InvalidPartNumber", "The requested partnumber is not satisfiable");
+            Err(fault.with_status(StatusCode::RANGE_NOT_SATISFIABLE))
+        }
+        1 if parts == 1 => Ok(Some(1)),
+        _ => Err(not_implemented("partNumber of an object in several parts")),
+    }
+}
+
+/// Adds what depends on how much of the object is answered: which bytes, and the checksums of the whole.
+pub(super) fn describe(
+    headers: &mut HeaderMap,
+    rest: &Rest,
+    meta: &BlobMeta,
+    (partial, bytes): (bool, &std::ops::Range<u64>),
+) -> Result<(), Fault> {
+    let whole = *bytes == (0..meta.size);
+    if partial && !bytes.is_empty() {
+        let text = format!("bytes {}-{}/{}", bytes.start, bytes.end - 1, meta.size);
+        set(headers, CONTENT_RANGE, &text);
+    }
+    if whole && rest.header("x-amz-checksum-mode")?.is_some_and(|mode| mode.eq_ignore_ascii_case("ENABLED")) {
+        checksum::describe(headers, &meta.checksums, meta.parts);
+    }
+    if let Some(parts) = meta.parts.filter(|_| rest.query.has("partNumber")) {
+        set(headers, HeaderName::from_static("x-amz-mp-parts-count"), &parts.to_string());
+    }
+    Ok(())
+}
+
+/// The answer that a reader has the object already tells which one it is.
+async fn refused(
+    context: &Context,
+    bucket: &BucketName,
+    key: &BlobKey,
+    error: Error,
+) -> Result<Response<Body>, Fault> {
+    match error {
+        Error::NotModified(_) => {
+            let meta = context.ports.blobs.head(bucket, key).await.map_err(fault)?;
+            Ok(not_modified(&meta))
+        }
+        error => Err(fault(error)),
+    }
+}
+
+/// The answer to a reader who has the object already.
+pub(super) fn not_modified(meta: &BlobMeta) -> Response<Body> {
+    let mut response = empty(StatusCode::NOT_MODIFIED);
+    identify(response.headers_mut(), meta);
+    response
+}

@@ -1,0 +1,32 @@
+//! PutObject.
+
+use anabranch_model::blob::PutOptions;
+use http::header::ETAG;
+use http::{Response, StatusCode};
+
+use super::answer::{empty, quoted};
+use super::checksum;
+use super::headers::{properties, set, write_condition};
+use super::rest::Rest;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::receive::Body;
+
+pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
+    let (bucket, key) = rest.object()?;
+    let options = PutOptions {
+        properties: properties(&rest.headers)?,
+        condition: write_condition(&rest.headers)?,
+        body: rest.payload.storable()?,
+    };
+    let put = context.ports.blobs.put(bucket, key, rest.payload.stream(), options).await;
+    let meta = match put {
+        Ok(meta) => meta,
+        Err(error) => return Err(rest.payload.blame(error).await),
+    };
+    let mut response = empty(StatusCode::OK);
+    let headers = response.headers_mut();
+    set(headers, ETAG, &quoted(&meta.etag));
+    checksum::describe(headers, &meta.checksums, meta.parts);
+    Ok(response)
+}

@@ -1,0 +1,124 @@
+//! A request of S3: a method on a bucket or an object, with a query, headers and a body.
+
+use anabranch_model::blob::{BlobKey, BucketName, PartNumber, Upload, UploadId};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+use super::address::Target;
+use super::body::Payload;
+use super::errors::{invalid, no_such_upload, not_implemented};
+use super::headers::text;
+use super::query::Query;
+use crate::context::ACCOUNT;
+use crate::fault::Fault;
+
+/// A request whose operation is known.
+pub(super) struct Rest {
+    pub(super) operation: &'static str,
+    pub(super) target: Target,
+    pub(super) query: Query,
+    pub(super) headers: HeaderMap,
+    pub(super) payload: Payload,
+}
+
+impl Rest {
+    /// The bucket that the request is about.
+    pub(super) fn bucket(&self) -> Result<&BucketName, Fault> {
+        match &self.target {
+            Target::Bucket(bucket) | Target::Object(bucket, _) => Ok(bucket),
+            Target::Service => Err(invalid("The request names no bucket")),
+        }
+    }
+
+    /// The object that the request is about.
+    pub(super) fn object(&self) -> Result<(&BucketName, &BlobKey), Fault> {
+        match &self.target {
+            Target::Object(bucket, key) => Ok((bucket, key)),
+            _ => Err(invalid("The request names no object")),
+        }
+    }
+
+    /// A header as text.
+    pub(super) fn header(&self, name: &str) -> Result<Option<&str>, Fault> {
+        text(&self.headers, name)
+    }
+
+    /// The upload that the request is about.
+    pub(super) fn upload(&self) -> Result<Upload, Fault> {
+        let (bucket, key) = self.object()?;
+        let id = self.query.get("uploadId").unwrap_or("");
+        let id = UploadId::new(id).map_err(|_| no_such_upload(id))?;
+        Ok(Upload { bucket: bucket.clone(), key: key.clone(), id })
+    }
+
+    /// The part that the request is about.
+    pub(super) fn part_number(&self) -> Result<PartNumber, Fault> {
+        let number = self.query.get("partNumber").and_then(|text| text.parse().ok()).unwrap_or(0);
+        PartNumber::new(number)
+            .map_err(|_| invalid("Part number must be an integer between 1 and 10000, inclusive"))
+    }
+
+    /// Refuses what a request demands that nobody does here: a success would be a lie.
+    pub(super) fn check_demands(&self) -> Result<(), Fault> {
+        for name in self.headers.keys().map(HeaderName::as_str).filter(|name| name.starts_with("x-amz-")) {
+            let value = text(&self.headers, name)?.unwrap_or("");
+            check_demand(name, value)?;
+        }
+        match self.query.filled("versionId") {
+            Some(version) if version != "null" => Err(invalid("Invalid version id specified")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_demand(name: &str, value: &str) -> Result<(), Fault> {
+    let refused = match name {
+        "x-amz-acl" => {
+            let kept = ["", "private", "bucket-owner-full-control"].contains(&value);
+            return if kept { Ok(()) } else { Err(no_lists()) };
+        }
+        name if name.starts_with("x-amz-grant-") => return Err(no_lists()),
+        "x-amz-expected-bucket-owner" | "x-amz-source-expected-bucket-owner" if value != ACCOUNT => {
+            let fault = Fault::client("AccessDenied", "Access Denied: the bucket has another owner");
+            return Err(fault.with_status(StatusCode::FORBIDDEN));
+        }
+        "x-amz-storage-class" => !["", "STANDARD"].contains(&value),
+        "x-amz-object-ownership" => !["", "BucketOwnerEnforced"].contains(&value),
+        "x-amz-bucket-object-lock-enabled" => value.eq_ignore_ascii_case("true"),
+        "x-amz-tagging" | "x-amz-website-redirect-location" | "x-amz-write-offset-bytes" => !value.is_empty(),
+        name => {
+            name.starts_with("x-amz-object-lock-")
+                || name.starts_with("x-amz-server-side-encryption")
+                || name.starts_with("x-amz-copy-source-server-side-encryption")
+        }
+    };
+    if refused { Err(not_implemented(name)) } else { Ok(()) }
+}
+
+/// Buckets have an owner and no lists of others.
+fn no_lists() -> Fault {
+    Fault::client("AccessControlListNotSupported", "The bucket does not allow ACLs")
+}
+
+/// In an address that was signed beforehand, headers of AWS may stand in the query.
+pub(super) fn hoisted(headers: &mut HeaderMap, query: &Query) {
+    const SIGNATURE: [&str; 8] = [
+        "x-amz-algorithm",
+        "x-amz-credential",
+        "x-amz-date",
+        "x-amz-expires",
+        "x-amz-signature",
+        "x-amz-signedheaders",
+        "x-amz-security-token",
+        "x-amz-user-agent",
+    ];
+    for (name, value) in query.iter() {
+        let name = name.to_ascii_lowercase();
+        if !name.starts_with("x-amz-") || SIGNATURE.contains(&name.as_str()) {
+            continue;
+        }
+        let header = HeaderName::try_from(name).ok().zip(HeaderValue::from_str(value).ok());
+        if let Some((name, value)) = header {
+            headers.entry(name).or_insert(value);
+        }
+    }
+}

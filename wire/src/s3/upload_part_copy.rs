@@ -1,0 +1,33 @@
+//! UploadPartCopy.
+
+use anabranch_model::blob::{BodyOptions, GetOptions};
+use http::Response;
+
+use super::answer::{document, quoted};
+use super::checksum;
+use super::copy_object::{refused, source, source_conditions};
+use super::errors::{fault, invalid};
+use super::headers::parse_range;
+use super::moment::iso;
+use super::rest::Rest;
+use crate::context::Context;
+use crate::fault::Fault;
+use crate::receive::Body;
+
+pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
+    let (upload, number) = (rest.upload()?, rest.part_number()?);
+    let source = source(rest)?;
+    let range = rest.header("x-amz-copy-source-range")?;
+    let range = range.map(|text| {
+        let wrong = || invalid("The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the zero-based offsets of the first and last bytes to copy");
+        parse_range(text).ok_or_else(wrong)
+    });
+    let options = GetOptions { range: range.transpose()?, conditions: source_conditions(rest)? };
+    let blob = context.ports.blobs.get(&source.0, &source.1, options).await.map_err(refused)?;
+    let body = BodyOptions { size: Some(blob.range.end - blob.range.start), ..BodyOptions::default() };
+    let part = context.ports.blobs.put_part(&upload, number, blob.body, body).await.map_err(fault)?;
+    Ok(document("CopyPartResult", |xml| {
+        xml.value("LastModified", iso(part.modified_at)).value("ETag", quoted(&part.etag));
+        checksum::list(xml, &part.checksums, None);
+    }))
+}

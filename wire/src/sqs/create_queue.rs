@@ -1,0 +1,94 @@
+//! CreateQueue.
+
+use std::collections::BTreeMap;
+
+use anabranch_model::{Error, QueueName, QueueOptions};
+use serde::{Deserialize, Serialize};
+
+use super::attributes::{Attributes, Behaviour};
+use super::errors::{fault, invalid, refusal, required};
+use super::queue::url;
+use super::settings::Settings;
+use crate::context::Context;
+use crate::fault::Fault;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    queue_name: Option<String>,
+    #[serde(alias = "Attribute")]
+    attributes: Option<Attributes>,
+    #[serde(rename = "tags", alias = "Tag", alias = "Tags")]
+    tags: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Response {
+    queue_url: String,
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
+    let name = required("QueueName", request.queue_name)?;
+    let attributes = request.attributes.unwrap_or_default();
+    let queue = QueueName::new(&name).map_err(|_| bad_name())?;
+    let mut behaviour = Behaviour { options: QueueOptions::default(), kept: Attributes::new() };
+    for (name, value) in &attributes {
+        behaviour.set(name, value)?;
+    }
+    if queue.is_fifo() != behaviour.options.fifo {
+        return Err(if queue.is_fifo() { bad_name() } else { bad_fifo_name() });
+    }
+    let mut settings = Settings { attributes: behaviour.kept, ..Settings::default() };
+    settings.tag(request.tags.unwrap_or_default())?;
+
+    let _changing = context.sqs.changing().await;
+    match context.ports.queues.create_queue(&queue, behaviour.options).await {
+        Ok(()) => {
+            context.sqs.forget_purge(&queue);
+            if settings != Settings::default() {
+                settings.keep(context, &queue).await?;
+            }
+        }
+        Err(Error::QueueExists(_)) => compare(context, &queue, &attributes).await?,
+        Err(Error::QueueNotFound(missing)) if missing != queue => return Err(no_dead_letters(&missing)),
+        Err(error) => return Err(fault(error)),
+    }
+    Ok(Response { queue_url: url(context, &queue) })
+}
+
+/// A queue that exists is as good as a new one if it has the attributes that were asked for.
+async fn compare(context: &Context, queue: &QueueName, attributes: &Attributes) -> Result<(), Fault> {
+    let summary = context.ports.queues.queue(queue).await.map_err(fault)?;
+    let settings = Settings::of(context, queue).await?;
+    let existing = Behaviour { options: summary.options, kept: settings.attributes };
+    for (name, value) in attributes {
+        let mut asked = existing.clone();
+        asked.set(name, value)?;
+        if asked != existing {
+            let message = format!(
+                "A queue already exists with the same name and a different value for attribute {name}"
+            );
+            return Err(refusal("QueueNameExists", "QueueAlreadyExists", message));
+        }
+    }
+    Ok(())
+}
+
+/// The queue for dead letters does not exist.
+pub(super) fn no_dead_letters(queue: &QueueName) -> Fault {
+    invalid(format!(
+        "Value {queue} for parameter RedrivePolicy is invalid. Reason: Dead letter target does not exist."
+    ))
+}
+
+fn bad_name() -> Fault {
+    invalid("Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
+}
+
+fn bad_fifo_name() -> Fault {
+    invalid(
+        "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with \
+         .fifo suffix and be 1 to 80 in length.",
+    )
+}

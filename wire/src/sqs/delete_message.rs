@@ -1,0 +1,31 @@
+//! DeleteMessage.
+
+use anabranch_model::Receipt;
+use serde::Deserialize;
+
+use super::Nothing;
+use super::errors::{bad_receipt, fault, required};
+use super::queue::resolve;
+use crate::context::Context;
+use crate::fault::Fault;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    queue_url: Option<String>,
+    receipt_handle: Option<String>,
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
+    let queue = resolve(context, request.queue_url.as_deref())?;
+    let receipt = receipt(request.receipt_handle)?;
+    let mut results = context.ports.queues.delete(&queue, vec![receipt]).await.map_err(fault)?;
+    results.pop().unwrap_or(Ok(())).map_err(fault)?;
+    Ok(Nothing {})
+}
+
+/// The receipt that a caller names.
+pub(super) fn receipt(handle: Option<String>) -> Result<Receipt, Fault> {
+    let handle = required("ReceiptHandle", handle)?;
+    Receipt::new(&handle).map_err(|_| bad_receipt(&handle))
+}

@@ -1,0 +1,47 @@
+//! DeleteMessageBatch.
+
+use serde::Deserialize;
+
+use super::batch::{self, Done, Entry, Response};
+use super::delete_message::receipt;
+use super::errors::fault;
+use super::queue::resolve;
+use crate::context::Context;
+use crate::fault::Fault;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Request {
+    queue_url: Option<String>,
+    #[serde(alias = "DeleteMessageBatchRequestEntry", default)]
+    entries: Vec<RequestEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RequestEntry {
+    id: Option<String>,
+    receipt_handle: Option<String>,
+}
+
+impl Entry for RequestEntry {
+    fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+}
+
+pub(super) async fn handle(context: &Context, request: Request) -> Result<Response<Done>, Fault> {
+    let queue = resolve(context, request.queue_url.as_deref())?;
+    let ids = batch::check(&request.entries)?;
+    let mut receipts = Vec::with_capacity(ids.len());
+    let mut read = Vec::with_capacity(ids.len());
+    for entry in request.entries {
+        read.push(receipt(entry.receipt_handle).map(|receipt| receipts.push(receipt)));
+    }
+    let deleted = match receipts.is_empty() {
+        // Nothing is left to delete, but the queue must exist all the same.
+        true => context.ports.queues.queue(&queue).await.map(|_| Vec::new()),
+        false => context.ports.queues.delete(&queue, receipts).await,
+    };
+    Ok(batch::Response::new(batch::done(ids, read, deleted.map_err(fault)?)))
+}

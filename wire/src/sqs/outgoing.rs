@@ -1,0 +1,181 @@
+//! A message on its way into a queue: checked, converted, and answered with the sums of what was understood.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anabranch_model::limits::{MESSAGE_ATTRIBUTES_MAX, MESSAGE_DELAY_MAX};
+use anabranch_model::queue::Sent;
+use anabranch_model::{NewMessage, QueueName};
+use serde::{Deserialize, Serialize};
+
+use super::digest;
+use super::errors::{invalid, invalid_value, missing};
+use super::message_attributes::{TRACE, TRACE_HEADER, Value, of_sender, of_system};
+use super::text;
+use crate::fault::Fault;
+
+/// A message as senders spell it: alone with its queue, or as an entry of several with an identifier.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Outgoing {
+    pub(super) queue_url: Option<String>,
+    pub(super) id: Option<String>,
+    message_body: Option<String>,
+    delay_seconds: Option<i64>,
+    #[serde(alias = "MessageAttribute")]
+    message_attributes: Option<BTreeMap<String, Value>>,
+    #[serde(alias = "MessageSystemAttribute")]
+    message_system_attributes: Option<BTreeMap<String, Value>>,
+    message_deduplication_id: Option<String>,
+    message_group_id: Option<String>,
+}
+
+/// What a sender learns.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Accepted {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(rename = "MD5OfMessageBody")]
+    md5_of_message_body: String,
+    #[serde(rename = "MD5OfMessageAttributes", skip_serializing_if = "Option::is_none")]
+    md5_of_message_attributes: Option<String>,
+    #[serde(rename = "MD5OfMessageSystemAttributes", skip_serializing_if = "Option::is_none")]
+    md5_of_message_system_attributes: Option<String>,
+    message_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequence_number: Option<String>,
+}
+
+/// The sums of a message.
+#[derive(Debug)]
+pub(super) struct Sums {
+    body: String,
+    attributes: Option<String>,
+    system_attributes: Option<String>,
+}
+
+impl Sums {
+    /// The answer for a message that was taken.
+    pub(super) fn accepted(self, id: Option<String>, sent: Sent) -> Accepted {
+        Accepted {
+            id,
+            md5_of_message_body: self.body,
+            md5_of_message_attributes: self.attributes,
+            md5_of_message_system_attributes: self.system_attributes,
+            message_id: sent.id.to_string(),
+            sequence_number: sent.sequence.map(|sequence| sequence.to_string()),
+        }
+    }
+}
+
+impl Outgoing {
+    /// The message for the store, and its sums.
+    pub(super) fn convert(self, queue: &QueueName) -> Result<(NewMessage, Sums), Fault> {
+        let body = self.message_body.filter(|body| !body.is_empty()).ok_or_else(|| missing("MessageBody"))?;
+        text::check(&body)?;
+        if queue.is_fifo() && self.message_group_id.is_none() {
+            return Err(missing("MessageGroupId"));
+        }
+        if let Some(id) = self.message_deduplication_id.as_ref().filter(|_| !queue.is_fifo()) {
+            return Err(invalid_value("MessageDeduplicationId", id, NOT_HERE));
+        }
+        let delay = delay(queue, self.delay_seconds)?;
+        let mut attributes = of_sender(self.message_attributes.unwrap_or_default())?;
+        let trace = of_system(self.message_system_attributes.unwrap_or_default())?;
+        let sums = Sums {
+            body: digest::of_body(&body),
+            attributes: digest::of_attributes(attributes.iter().map(|(name, value)| (name.as_str(), value))),
+            system_attributes: digest::of_attributes(trace.iter().map(|trace| (TRACE_HEADER, trace))),
+        };
+        if let Some(trace) = trace {
+            if attributes.len() == MESSAGE_ATTRIBUTES_MAX {
+                return Err(invalid(format!(
+                    "A message with the system attribute {TRACE_HEADER} can have {} other attributes at most here.",
+                    MESSAGE_ATTRIBUTES_MAX - 1
+                )));
+            }
+            attributes.insert(TRACE.to_owned(), trace);
+        }
+        let message = NewMessage {
+            body: body.into(),
+            attributes,
+            delay,
+            group: self.message_group_id,
+            deduplication: self.message_deduplication_id,
+        };
+        Ok((message, sums))
+    }
+}
+
+const NOT_HERE: &str = "The request include parameter that is not valid for this queue type.";
+
+fn delay(queue: &QueueName, seconds: Option<i64>) -> Result<Option<Duration>, Fault> {
+    let Some(seconds) = seconds else { return Ok(None) };
+    let most = MESSAGE_DELAY_MAX.as_secs();
+    let allowed = u64::try_from(seconds).ok().filter(|seconds| *seconds <= most);
+    let Some(allowed) = allowed else {
+        let reason = format!("DelaySeconds must be >= 0 and <= {most}.");
+        return Err(invalid_value("DelaySeconds", seconds, &reason));
+    };
+    match (queue.is_fifo(), allowed) {
+        // Queues that keep an order have one delay for all; to say that there is none besides is allowed.
+        (true, 0) => Ok(None),
+        (true, _) => Err(invalid_value("DelaySeconds", seconds, NOT_HERE)),
+        (false, seconds) => Ok(Some(Duration::from_secs(seconds))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn converted(queue: &str, message: serde_json::Value) -> Result<(NewMessage, Sums), String> {
+        let outgoing: Outgoing = serde_json::from_value(message).unwrap();
+        let queue = QueueName::new(queue).unwrap();
+        outgoing.convert(&queue).map_err(|fault| fault.query_code.unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn the_trace_is_kept_beside_the_attributes_and_summed_alone() {
+        let attribute = json!({"DataType": "String", "StringValue": "x"});
+        let message = json!({
+            "MessageBody": "b", "MessageAttributes": {"a": attribute},
+            "MessageSystemAttributes": {"AWSTraceHeader": attribute},
+        });
+        let (message, sums) = converted("q", message).unwrap();
+        assert_eq!(message.attributes.keys().collect::<Vec<_>>(), [TRACE, "a"]);
+        assert!(sums.attributes.is_some() && sums.system_attributes.is_some());
+        assert!(sums.attributes != sums.system_attributes);
+    }
+
+    #[test]
+    fn delays_belong_to_standard_queues() {
+        let delayed = |queue, delay: i64| {
+            converted(queue, json!({"MessageBody": "b", "DelaySeconds": delay, "MessageGroupId": "g"}))
+                .map(|(message, _)| message.delay)
+        };
+        assert_eq!(delayed("q", 900), Ok(Some(Duration::from_secs(900))));
+        assert_eq!(delayed("q", 0), Ok(Some(Duration::ZERO)));
+        assert_eq!(delayed("q.fifo", 0), Ok(None));
+        for (queue, delay) in [("q", -1), ("q", 901), ("q.fifo", 1)] {
+            assert_eq!(delayed(queue, delay), Err("InvalidParameterValue".into()), "{queue} {delay}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        for (queue, message) in [
+            ("q", json!({})),
+            ("q", json!({"MessageBody": ""})),
+            ("q.fifo", json!({"MessageBody": "b", "MessageDeduplicationId": "d"})),
+        ] {
+            assert_eq!(converted(queue, message).unwrap_err(), "MissingParameter");
+        }
+        let deduplicated = json!({"MessageBody": "b", "MessageDeduplicationId": "d"});
+        assert_eq!(converted("q", deduplicated).unwrap_err(), "InvalidParameterValue");
+        assert_eq!(converted("q", json!({"MessageBody": "\u{1}"})).unwrap_err(), "InvalidMessageContents");
+    }
+}

@@ -1,0 +1,16 @@
+//! SendMessage.
+
+use super::errors::fault;
+use super::outgoing::{Accepted, Outgoing};
+use super::queue::resolve;
+use crate::context::Context;
+use crate::fault::Fault;
+
+pub(super) async fn handle(context: &Context, request: Outgoing) -> Result<Accepted, Fault> {
+    let queue = resolve(context, request.queue_url.as_deref())?;
+    let (message, sums) = request.convert(&queue)?;
+    let mut results = context.ports.queues.send(&queue, vec![message]).await.map_err(fault)?;
+    let result =
+        results.pop().ok_or_else(|| Fault::server("InternalFailure", "the message has no result"))?;
+    Ok(sums.accepted(None, result.map_err(fault)?))
+}

@@ -1,0 +1,291 @@
+//! A server with keys lets in what is signed: in headers, in addresses, and chunk by chunk.
+
+mod harness;
+mod s3_client;
+
+use std::time::Duration;
+
+use anabranch_model::Clock;
+use anabranch_wire::Keys;
+use harness::{Harness, json_request, whole};
+use hmac::{Hmac, KeyInit, Mac};
+use http::Request;
+use http_body_util::Full;
+use s3_client::{Answer, request};
+use sha2::{Digest, Sha256};
+
+const KEY: &str = "AKIDEXAMPLE";
+const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+
+async fn start() -> Harness {
+    let harness = Harness::with_keys(Keys::new([(KEY.to_owned(), SECRET.to_owned())])).await;
+    let made = Signer::new(&harness).send(&harness, "PUT /photos", &[], "").await;
+    assert_eq!(made.status, 200, "{}", made.text());
+    harness
+}
+
+/// Signs as the documentation tells, for a client at this moment.
+struct Signer {
+    date: String,
+    host: String,
+    secret: String,
+    service: &'static str,
+    /// The signature that the next chunk goes on from.
+    previous: String,
+}
+
+fn hash(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+fn mac(key: &[u8], text: &str) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+    mac.update(text.as_bytes());
+    mac.finalize().into_bytes().to_vec()
+}
+
+impl Signer {
+    fn new(harness: &Harness) -> Self {
+        let millis = harness.clock.now().as_millis() as i64;
+        let moment = jiff::Timestamp::from_millisecond(millis).unwrap();
+        Signer {
+            date: moment.strftime("%Y%m%dT%H%M%SZ").to_string(),
+            host: harness.address.to_string(),
+            secret: SECRET.to_owned(),
+            service: "s3",
+            previous: String::new(),
+        }
+    }
+
+    fn scope(&self) -> String {
+        format!("{}/us-east-1/{}/aws4_request", &self.date[..8], self.service)
+    }
+
+    fn sign(&self, text: &str) -> String {
+        let mut key = mac(format!("AWS4{}", self.secret).as_bytes(), &self.date[..8]);
+        for part in ["us-east-1", self.service, "aws4_request"] {
+            key = mac(&key, part);
+        }
+        hex::encode(mac(&key, text))
+    }
+
+    fn sign_request(&mut self, canonical: &str) -> String {
+        let text =
+            format!("AWS4-HMAC-SHA256\n{}\n{}\n{}", self.date, self.scope(), hash(canonical.as_bytes()));
+        self.previous = self.sign(&text);
+        self.previous.clone()
+    }
+
+    /// A request signed in its header. The query must be in order.
+    fn signed(
+        &mut self,
+        line: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+        payload: &str,
+    ) -> Request<Full<bytes::Bytes>> {
+        let (method, path) = line.split_once(' ').unwrap();
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let mut all =
+            vec![("host", self.host.as_str()), ("x-amz-content-sha256", payload), ("x-amz-date", &self.date)];
+        all.extend_from_slice(headers);
+        all.sort();
+        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        let names = names.join(";");
+        let listed: String = all.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let canonical = format!("{method}\n{path}\n{query}\n{listed}\n{names}\n{payload}");
+        let mut sent: Vec<(&str, &str)> = headers.to_vec();
+        let (date, scope) = (self.date.clone(), self.scope());
+        let signature = self.sign_request(&canonical);
+        let authorization = format!(
+            "AWS4-HMAC-SHA256 Credential={KEY}/{scope}, SignedHeaders={names}, Signature={signature}"
+        );
+        sent.extend([
+            ("authorization", authorization.as_str()),
+            ("x-amz-date", &date),
+            ("x-amz-content-sha256", payload),
+        ]);
+        request(line, &sent, body.to_vec())
+    }
+
+    async fn send(&mut self, harness: &Harness, line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let request = self.signed(line, headers, body.as_bytes(), &hash(body.as_bytes()));
+        answer(harness, request).await
+    }
+
+    /// An address that is signed.
+    fn presigned(&mut self, line: &str, expires: u64) -> String {
+        let (method, path) = line.split_once(' ').unwrap();
+        let query = format!(
+            "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={KEY}%2F{}&X-Amz-Date={}&X-Amz-Expires={expires}\
+             &X-Amz-SignedHeaders=host",
+            self.scope().replace('/', "%2F"),
+            self.date
+        );
+        let canonical = format!("{method}\n{path}\n{query}\nhost:{}\n\nhost\nUNSIGNED-PAYLOAD", self.host);
+        let signature = self.sign_request(&canonical);
+        format!("{method} {path}?{query}&X-Amz-Signature={signature}")
+    }
+
+    /// The next chunk of a body, signed.
+    fn chunk(&mut self, bytes: &str) -> String {
+        let text = format!(
+            "AWS4-HMAC-SHA256-PAYLOAD\n{}\n{}\n{}\n{}\n{}",
+            self.date,
+            self.scope(),
+            self.previous,
+            hash(b""),
+            hash(bytes.as_bytes())
+        );
+        self.previous = self.sign(&text);
+        let end = if bytes.is_empty() { "" } else { "\r\n" };
+        format!("{:x};chunk-signature={}\r\n{bytes}{end}", bytes.len(), self.previous)
+    }
+
+    /// What follows the last chunk, signed.
+    fn trailer(&mut self, trailer: &str) -> String {
+        let text = format!(
+            "AWS4-HMAC-SHA256-TRAILER\n{}\n{}\n{}\n{}",
+            self.date,
+            self.scope(),
+            self.previous,
+            hash(format!("{trailer}\n").as_bytes())
+        );
+        format!("{trailer}\r\nx-amz-trailer-signature:{}\r\n\r\n", self.sign(&text))
+    }
+}
+
+async fn answer(harness: &Harness, request: Request<Full<bytes::Bytes>>) -> Answer {
+    let (status, headers, body) = whole(harness.send(request).await).await;
+    Answer { status, headers, body }
+}
+
+#[tokio::test]
+async fn only_signed_requests_are_let_in() {
+    let harness = start().await;
+    let mut signer = Signer::new(&harness);
+    let headers = [("x-amz-meta-a", "b")];
+    let put = signer.send(&harness, "PUT /photos/a%20b/%C3%A4", &headers, "hello").await;
+    assert_eq!(put.status, 200, "{}", put.text());
+    let got = signer.send(&harness, "GET /photos/a%20b/%C3%A4?response-content-type=x%2Fy", &[], "").await;
+    assert_eq!((got.status.as_u16(), &got.body[..], got.header("content-type")), (200, &b"hello"[..], "x/y"));
+
+    let unsigned = answer(&harness, request("GET /photos/a", &[], "")).await;
+    assert_eq!(unsigned.refusal(), "403 AccessDenied");
+    let mut stranger = Signer { secret: "other".into(), ..Signer::new(&harness) };
+    assert_eq!(
+        stranger.send(&harness, "GET /photos/a", &[], "").await.refusal(),
+        "403 SignatureDoesNotMatch"
+    );
+    let mut elsewhere = Signer { service: "kinesis", ..Signer::new(&harness) };
+    let refused = elsewhere.send(&harness, "GET /photos/a", &[], "").await;
+    assert_eq!(refused.refusal(), "400 AuthorizationHeaderMalformed");
+
+    let good = || Signer::new(&harness).signed("PUT /photos/a", &[], b"hello", &hash(b"hello"));
+    let mut other_path = good();
+    *other_path.uri_mut() = "/photos/b".parse().unwrap();
+    assert_eq!(answer(&harness, other_path).await.refusal(), "403 SignatureDoesNotMatch");
+    let mut other_body = good();
+    *other_body.body_mut() = Full::new("hullo".into());
+    assert_eq!(answer(&harness, other_body).await.refusal(), "400 XAmzContentSHA256Mismatch");
+    let mut added = good();
+    added.headers_mut().insert("x-amz-meta-x", "1".parse().unwrap());
+    assert_eq!(answer(&harness, added).await.refusal(), "403 AccessDenied");
+    assert_eq!(signer.send(&harness, "GET /photos/b", &[], "").await.refusal(), "404 NoSuchKey");
+    assert_eq!(signer.send(&harness, "GET /photos/a", &[], "").await.refusal(), "404 NoSuchKey");
+
+    let mut late = Signer::new(&harness);
+    harness.clock.advance(Duration::from_secs(16 * 60));
+    assert_eq!(late.send(&harness, "GET /photos/a", &[], "").await.refusal(), "403 RequestTimeTooSkewed");
+}
+
+#[tokio::test]
+async fn an_address_is_good_for_what_it_was_signed_for_and_as_long() {
+    let harness = start().await;
+    let mut signer = Signer::new(&harness);
+    let put = signer.presigned("PUT /photos/a", 600);
+    assert_eq!(answer(&harness, request(&put, &[], "hello")).await.status, 200);
+    let get = signer.presigned("GET /photos/a", 600);
+    assert_eq!(answer(&harness, request(&get, &[], "")).await.body, "hello");
+    let code = |line: String| {
+        let harness = &harness;
+        async move { answer(harness, request(&line, &[], "")).await.refusal() }
+    };
+    assert_eq!(code(get.replace("/photos/a?", "/photos/b?")).await, "403 SignatureDoesNotMatch");
+    assert_eq!(code(get.replace("GET ", "DELETE ")).await, "403 SignatureDoesNotMatch");
+    assert_eq!(code(get.replace("Expires=600", "Expires=601")).await, "403 SignatureDoesNotMatch");
+    assert_eq!(code(format!("{get}&versionId=null")).await, "403 SignatureDoesNotMatch");
+    assert_eq!(code(get.replace(KEY, "AKIDOTHER")).await, "403 InvalidAccessKeyId");
+    let legacy = "GET /photos/a?AWSAccessKeyId=x&Signature=y&Expires=99999999999";
+    assert_eq!(code(legacy.to_owned()).await, "400 InvalidRequest");
+    harness.clock.advance(Duration::from_secs(601));
+    let expired = answer(&harness, request(&get, &[], "")).await;
+    assert_eq!(
+        (expired.refusal().as_str(), expired.one("Message").as_str()),
+        ("403 AccessDenied", "Request has expired")
+    );
+}
+
+#[tokio::test]
+async fn every_chunk_is_compared() {
+    let harness = start().await;
+    for trailers in [false, true] {
+        let payload = match trailers {
+            false => "STREAMING-AWS4-HMAC-SHA256-PAYLOAD",
+            true => "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER",
+        };
+        // The CRC32 of "hello world" is 0d4a1185.
+        let checksum = "x-amz-checksum-crc32:DUoRhQ==";
+        let send = async |key: &str, change: fn(&mut Vec<String>)| {
+            let mut signer = Signer::new(&harness);
+            let mut headers = vec![("x-amz-decoded-content-length", "11")];
+            if trailers {
+                headers.push(("x-amz-trailer", "x-amz-checksum-crc32"));
+            }
+            let mut request = signer.signed(&format!("PUT /photos/{key}"), &headers, b"", payload);
+            let mut chunks: Vec<String> = ["hello ", "world", ""].map(|bytes| signer.chunk(bytes)).into();
+            chunks.push(if trailers { signer.trailer(checksum) } else { "\r\n".to_owned() });
+            change(&mut chunks);
+            *request.body_mut() = Full::new(chunks.concat().into());
+            answer(&harness, request).await
+        };
+        let good = send("good", |_| {}).await;
+        assert_eq!(good.status, 200, "{}", good.text());
+        let changes: [(&str, fn(&mut Vec<String>)); 5] = [
+            ("a byte", |chunks| chunks[1] = chunks[1].replace("world", "w0rld")),
+            ("a signature", |chunks| chunks[0] = chunks[0].replace("signature=", "signature=0")),
+            ("the order", |chunks| chunks.swap(0, 1)),
+            ("a chunk left out", |chunks| drop(chunks.remove(1))),
+            ("a chunk twice", |chunks| chunks.insert(1, chunks[0].clone())),
+        ];
+        for (what, change) in changes {
+            assert_eq!(send("bad", change).await.refusal(), "403 SignatureDoesNotMatch", "{what}");
+        }
+        if trailers {
+            let other = send("bad", |chunks| chunks[3] = chunks[3].replace("DUoRhQ", "AAAAAA")).await;
+            assert_eq!(other.refusal(), "403 SignatureDoesNotMatch");
+            let none =
+                send("bad", |chunks| chunks[3] = "x-amz-checksum-crc32:DUoRhQ==\r\n\r\n".to_owned()).await;
+            assert_eq!(none.refusal(), "403 SignatureDoesNotMatch");
+        }
+        let mut signer = Signer::new(&harness);
+        assert_eq!(signer.send(&harness, "GET /photos/good", &[], "").await.body, "hello world");
+        assert_eq!(signer.send(&harness, "GET /photos/bad", &[], "").await.refusal(), "404 NoSuchKey");
+    }
+}
+
+#[tokio::test]
+async fn the_other_services_are_behind_the_same_keys() {
+    let harness = start().await;
+    let target = "Kinesis_20131202.ListStreams";
+    let (status, _, body) = harness.exchange(json_request(target, "{}")).await;
+    let text = String::from_utf8_lossy(&body);
+    assert!(status == 400 && text.contains("MissingAuthenticationTokenException"), "{status} {text}");
+    let mut signer = Signer { service: "kinesis", ..Signer::new(&harness) };
+    let headers = [("content-type", "application/x-amz-json-1.1"), ("x-amz-target", target)];
+    let answered = signer.send(&harness, "POST /", &headers, "{}").await;
+    assert_eq!(answered.status, 200, "{}", answered.text());
+    let mut stranger = Signer { secret: "other".into(), service: "kinesis", ..Signer::new(&harness) };
+    let refused = stranger.send(&harness, "POST /", &headers, "{}").await;
+    assert!(refused.text().contains("InvalidSignatureException"), "{}", refused.text());
+}

@@ -1,0 +1,181 @@
+//! Listings and uploads in parts over HTTP, with a crash in the middle.
+
+mod harness;
+mod s3_client;
+
+use bytes::Bytes;
+use harness::Harness;
+use s3_client::{done, refused};
+
+const PART: usize = 5 << 20;
+
+async fn start() -> Harness {
+    let harness = Harness::start().await;
+    done(&harness, "PUT /photos", &[], "").await;
+    harness
+}
+
+async fn begin(harness: &Harness, key: &str, headers: &[(&str, &str)]) -> String {
+    done(harness, &format!("POST /photos/{key}?uploads"), headers, "").await.one("UploadId")
+}
+
+async fn put_part(harness: &Harness, path: &str, number: usize, body: impl Into<Bytes>) -> String {
+    let line = format!("PUT {path}&partNumber={number}");
+    done(harness, &line, &[], body).await.header("etag").to_owned()
+}
+
+fn completion(parts: &[(usize, &str)]) -> String {
+    let part = |(number, tag): &(usize, &str)| {
+        format!("<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>")
+    };
+    let parts: String = parts.iter().map(part).collect();
+    format!("<CompleteMultipartUpload xmlns='x'>{parts}</CompleteMultipartUpload>")
+}
+
+#[tokio::test]
+async fn pages_joined_are_the_listing() {
+    let harness = start().await;
+    let keys = ["a", "a/1", "a/2", "b/1", "c", "d/e/f", "z%26%3C"];
+    for key in keys {
+        done(&harness, &format!("PUT /photos/{key}"), &[], "").await;
+    }
+    for limit in 1..=8 {
+        let (mut token, mut entries, mut prefixes) = (String::new(), Vec::new(), Vec::new());
+        let (mut marker, mut keys_v1, mut prefixes_v1) = (String::new(), Vec::new(), Vec::new());
+        for _ in 0..20 {
+            let line = format!("GET /photos?list-type=2&delimiter=/&max-keys={limit}{token}");
+            let page = done(&harness, &line, &[], "").await;
+            entries.extend(page.all("Key"));
+            prefixes.extend(page.all("CommonPrefixes"));
+            match page.all("NextContinuationToken").first() {
+                Some(next) => token = format!("&continuation-token={next}"),
+                None => break,
+            }
+        }
+        for _ in 0..20 {
+            let line = format!("GET /photos?delimiter=/&encoding-type=url&max-keys={limit}&marker={marker}");
+            let page = done(&harness, &line, &[], "").await;
+            keys_v1.extend(page.all("Key"));
+            prefixes_v1.extend(page.all("CommonPrefixes"));
+            match page.all("NextMarker").first() {
+                Some(next) => marker = next.clone(),
+                None => break,
+            }
+        }
+        assert_eq!(entries, ["a", "c", "z&amp;&lt;"], "{limit}");
+        assert_eq!(keys_v1, ["a", "c", "z%26%3C"], "{limit}");
+        let shared = ["<Prefix>a/</Prefix>", "<Prefix>b/</Prefix>", "<Prefix>d/</Prefix>"];
+        assert_eq!(
+            (prefixes, prefixes_v1),
+            (shared.map(String::from).to_vec(), shared.map(String::from).to_vec())
+        );
+    }
+    let behind = done(&harness, "GET /photos?list-type=2&start-after=a/2", &[], "").await;
+    assert_eq!(behind.all("Key").len(), 4);
+    let none = done(&harness, "GET /photos?list-type=2&max-keys=0", &[], "").await;
+    assert_eq!((none.all("Key").len(), none.one("IsTruncated")), (0, "false".into()));
+    for query in
+        ["max-keys=-1", "max-keys=x", "encoding-type=x", "continuation-token=x", "continuation-token="]
+    {
+        let line = format!("GET /photos?list-type=2&{query}");
+        assert_eq!(refused(&harness, &line, &[], "").await, "400 InvalidArgument", "{query}");
+    }
+    let versions = done(&harness, "GET /photos?versions&prefix=a/", &[], "").await;
+    assert_eq!(
+        (versions.all("Key"), versions.all("VersionId")),
+        (vec!["a/1".into(), "a/2".into()], vec!["null".into(); 2])
+    );
+}
+
+#[tokio::test]
+async fn parts_become_an_object_although_the_server_crashed() {
+    let harness = start().await;
+    let id = begin(&harness, "big", &[("content-type", "x/y")]).await;
+    let path = format!("/photos/big?uploadId={id}");
+    let two = put_part(&harness, &path, 2, "end").await;
+    let replaced = put_part(&harness, &path, 1, "short").await;
+    let one = put_part(&harness, &path, 1, vec![7; PART]).await;
+    let harness = harness.crash().await;
+    let listed = done(&harness, &format!("GET {path}"), &[], "").await;
+    assert_eq!(listed.all("PartNumber"), ["1", "2"]);
+    assert_eq!(listed.all("Size"), [PART.to_string(), "3".into()]);
+    for (parts, code) in [
+        (&[(2, two.as_str()), (1, &one)][..], "400 InvalidPartOrder"),
+        (&[(1, &replaced), (2, &two)], "400 InvalidPart"),
+        (&[(1, &one), (3, &two)], "400 InvalidPart"),
+        (&[(0, &one)], "400 InvalidArgument"),
+        (&[], "400 MalformedXML"),
+    ] {
+        assert_eq!(refused(&harness, &format!("POST {path}"), &[], completion(parts)).await, code);
+    }
+    let size = [("x-amz-mp-object-size", "1")];
+    let whole = completion(&[(1, &one), (2, &two)]);
+    assert_eq!(refused(&harness, &format!("POST {path}"), &size, whole.clone()).await, "400 InvalidRequest");
+    let done_once = done(&harness, &format!("POST {path}"), &[], whole).await;
+    assert!(done_once.one("ETag").ends_with("-2&quot;"), "{}", done_once.text());
+    assert_eq!(refused(&harness, &format!("GET {path}"), &[], "").await, "404 NoSuchUpload");
+    let harness = harness.crash().await;
+    let found = done(&harness, "GET /photos/big", &[], "").await;
+    assert_eq!((found.body.len(), found.header("content-type")), (PART + 3, "x/y"));
+    assert!(found.body.ends_with(b"\x07end"));
+    assert_eq!(refused(&harness, "GET /photos/big?partNumber=3", &[], "").await, "416 InvalidPartNumber");
+    assert_eq!(refused(&harness, "GET /photos/big?partNumber=1", &[], "").await, "501 NotImplemented");
+}
+
+#[tokio::test]
+async fn a_part_may_be_a_copy_and_an_upload_may_be_given_up() {
+    let harness = start().await;
+    done(&harness, "PUT /photos/source", &[], "0123456789").await;
+    let id = begin(&harness, "copy", &[]).await;
+    let path = format!("/photos/copy?uploadId={id}");
+    let source = ("x-amz-copy-source", "photos/source");
+    let headers = [source, ("x-amz-copy-source-range", "bytes=2-4")];
+    let part = done(&harness, &format!("PUT {path}&partNumber=1"), &headers, "").await.one("ETag");
+    let wrong = [source, ("x-amz-copy-source-range", "2-4")];
+    assert_eq!(
+        refused(&harness, &format!("PUT {path}&partNumber=1"), &wrong, "").await,
+        "400 InvalidArgument"
+    );
+    let beyond = [source, ("x-amz-copy-source-range", "bytes=10-12")];
+    assert_eq!(refused(&harness, &format!("PUT {path}&partNumber=1"), &beyond, "").await, "416 InvalidRange");
+    done(&harness, &format!("POST {path}"), &[], completion(&[(1, &part)])).await;
+    assert_eq!(done(&harness, "GET /photos/copy", &[], "").await.body, "234");
+
+    let id = begin(&harness, "given-up", &[]).await;
+    let path = format!("/photos/given-up?uploadId={id}");
+    put_part(&harness, &path, 1, "x").await;
+    assert_eq!(done(&harness, "GET /photos?uploads", &[], "").await.one("UploadId"), id);
+    done(&harness, &format!("DELETE {path}"), &[], "").await;
+    assert_eq!(refused(&harness, &format!("DELETE {path}"), &[], "").await, "404 NoSuchUpload");
+    assert_eq!(refused(&harness, &format!("PUT {path}&partNumber=1"), &[], "x").await, "404 NoSuchUpload");
+    assert!(done(&harness, "GET /photos?uploads", &[], "").await.all("UploadId").is_empty());
+    assert_eq!(
+        refused(&harness, "PUT /photos/k?uploadId=x&partNumber=10001", &[], "x").await,
+        "400 InvalidArgument"
+    );
+}
+
+#[tokio::test]
+async fn checksums_of_parts_are_compared() {
+    let harness = start().await;
+    let id = begin(&harness, "sum", &[("x-amz-checksum-algorithm", "CRC32")]).await;
+    let path = format!("/photos/sum?uploadId={id}");
+    // The CRC32 of "hello" is 3610a686.
+    let (good, wrong) = ("NhCmhg==", "AAAAAA==");
+    let line = format!("PUT {path}&partNumber=1");
+    assert_eq!(refused(&harness, &line, &[("x-amz-checksum-crc32", wrong)], "hello").await, "400 BadDigest");
+    let put = done(&harness, &line, &[("x-amz-checksum-crc32", good)], "hello").await;
+    assert_eq!(put.header("x-amz-checksum-crc32"), good);
+    let with = |sum: &str| {
+        completion(&[(1, put.header("etag"))])
+            .replace("</Part>", &format!("<ChecksumCRC32>{sum}</ChecksumCRC32></Part>"))
+    };
+    assert_eq!(refused(&harness, &format!("POST {path}"), &[], with(wrong)).await, "400 InvalidPart");
+    let expected = [("x-amz-checksum-crc32", wrong)];
+    assert_eq!(refused(&harness, &format!("POST {path}"), &expected, with(good)).await, "400 BadDigest");
+    let answer = done(&harness, &format!("POST {path}"), &[], with(good)).await;
+    assert!(answer.one("ChecksumCRC32").ends_with("-1"), "{}", answer.text());
+    assert_eq!(answer.one("ChecksumType"), "COMPOSITE");
+    let full = [("x-amz-checksum-algorithm", "SHA256"), ("x-amz-checksum-type", "FULL_OBJECT")];
+    assert_eq!(refused(&harness, "POST /photos/sum?uploads", &full, "").await, "400 InvalidRequest");
+}
