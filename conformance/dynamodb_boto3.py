@@ -161,6 +161,7 @@ def settings_are_read_back(server):
     many = [{"Key": str(number), "Value": ""} for number in range(49)]
     assert "Too many tags" in message("ValidationException", dynamodb.tag_resource, ResourceArn=arn, Tags=many)
     assert dynamodb.describe_limits()["TableMaxReadCapacityUnits"] > 0
+    assert dynamodb.describe_endpoints()["Endpoints"][0]["Address"] == f"127.0.0.1:{server.port}"
     backups = dynamodb.describe_continuous_backups(TableName="settings")["ContinuousBackupsDescription"]
     assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "DISABLED"
     message("ValidationException", dynamodb.update_table, TableName="settings")

@@ -37,10 +37,9 @@ mod validation;
 
 mod context;
 mod limits;
+mod operations;
 mod request_id;
 mod token;
-
-mod operations;
 
 mod cloudwatch;
 mod dynamodb;

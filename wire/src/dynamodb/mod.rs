@@ -48,6 +48,7 @@ mod tag_resource;
 mod untag_resource;
 
 mod describe_continuous_backups;
+mod describe_endpoints;
 mod describe_limits;
 
 use crate::operations::operations;
@@ -63,6 +64,7 @@ operations! {
     "DeleteItem" => delete_item,
     "DeleteTable" => delete_table,
     "DescribeContinuousBackups" => describe_continuous_backups,
+    "DescribeEndpoints" => describe_endpoints,
     "DescribeLimits" => describe_limits,
     "DescribeTable" => describe_table,
     "DescribeTimeToLive" => describe_time_to_live,
