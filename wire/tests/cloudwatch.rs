@@ -13,7 +13,7 @@ async fn send(server: &Harness, path: &str, headers: &[(&str, &str)], body: &[u8
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let request = request.body(Full::new(Bytes::copy_from_slice(body))).unwrap();
+    let request = request.body(Full::new(Bytes::copy_from_slice(body))).expect("a request");
     let (status, _, body) = server.exchange(request).await;
     (status, String::from_utf8_lossy(&body).into_owned())
 }

@@ -90,7 +90,7 @@ async fn attributes_are_set_and_told() {
         assert_eq!(sqs.refused("GetQueueAttributes", unknown).await, "InvalidAttributeName");
 
         let sources = sqs.ok("ListDeadLetterSourceQueues", json!({"QueueUrl": dead})).await;
-        assert_eq!(sources.all("QueueUrl"), [url.clone()]);
+        assert_eq!(sources.all("QueueUrl"), std::slice::from_ref(&url));
         let removed = json!({"QueueUrl": url, "Attributes": {"RedrivePolicy": "", "KmsMasterKeyId": ""}});
         sqs.ok("SetQueueAttributes", removed).await;
         let left = sqs.ok("GetQueueAttributes", json!({"QueueUrl": url, "AttributeNames": ["All"]})).await;

@@ -83,7 +83,7 @@ impl Secret {
         let before = self.staged(CURRENT).map(|version| version.id.clone());
         let replaced = stages.iter().any(|stage| stage == CURRENT);
         for version in &mut self.versions {
-            version.stages.retain(|stage| !stages.contains(stage) && !(replaced && stage == PREVIOUS));
+            version.stages.retain(|stage| !(stages.contains(stage) || replaced && stage == PREVIOUS));
             if replaced && Some(&version.id) == before.as_ref() {
                 version.stages.push(PREVIOUS.to_owned());
             }
