@@ -58,7 +58,9 @@ def survey():
              "answered with the service's own error for an operation that it does not know.", "",
              "| service | there | of |", "|---|---|---|"]
     details = []
-    config = Config(retries={"max_attempts": 0}, parameter_validation=False, s3={"addressing_style": "path"},
+    # Some operations would put a name before the address, which leads nowhere here.
+    config = Config(retries={"max_attempts": 0}, parameter_validation=False, inject_host_prefix=False,
+                    s3={"addressing_style": "path"},
                     read_timeout=10)
     for service in SERVICES:
         client = boto3.client(service, config=config)
