@@ -227,6 +227,8 @@ pub mod tables {
         ("an_update_makes_an_item_unless_it_only_removes", "an update that only removes makes an item"),
         ("a_local_index_orders_within_a_hash_value", "what a local index does not show is not looked up"),
         ("an_index_is_added_and_dropped", "an index that is added holds items that do not fit its key"),
+        ("changes_end_when_they_are_turned_off", "a stream that was turned off is gone"),
+        ("following_changes_sees_each_once", "what was there before comes to who asks for the latest"),
         ("bad_reads_are_refused", "a start in another segment is not refused"),
         ("bad_items_are_refused", "a sum of 39 digits is not refused"),
         ("bad_updates_are_refused", "a removal through nothing is not refused"),
@@ -236,7 +238,6 @@ pub mod tables {
     pub const NOWHERE: Skipped = &[
         ("an_update_makes_an_item_unless_it_only_removes", "each server keeps the other half"),
         ("an_index_is_added_and_dropped", "no server leaves out an item that does not fit a new index"),
-        ("a_random_walk_agrees_with_the_reference", "what it needs at once, each server does in part"),
         (
             "bad_reads_are_refused",
             "it tells segments by the hash of the model, and DynamoDB has its own; up to there it holds on both servers",
