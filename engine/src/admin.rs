@@ -83,8 +83,11 @@ impl Core {
     }
 
     /// Lets checkpoints remove the documents of a stream that is deleted. If it fails they are only in the way: no other
-    /// stream gets this number.
+    /// stream gets this number. Without documents nothing is written: a directory of streams alone stays one.
     pub async fn bury_documents_of_stream(&self, id: u64) {
+        if !self.has_documents(&of_stream(id)) {
+            return;
+        }
         let mut permit = Some(self.budget.write(ROW_BYTES).await);
         let buried = self.submit(|| {
             let none = self.rows.accept(Vec::new());
@@ -93,6 +96,19 @@ impl Core {
         if let Err(error) = buried.await {
             tracing::warn!(%error, "the documents of a deleted stream are left behind");
         }
+    }
+
+    /// Whether something begins like this. What cannot be read counts as if it did.
+    fn has_documents(&self, prefix: &[u8]) -> bool {
+        let mut found = false;
+        let bounds = (Bound::Included(prefix), Bound::Unbounded);
+        let looked = self.rows.snapshot().and_then(|rows| {
+            rows.range(bounds, Order::Forward, |key, _| {
+                found = key.starts_with(prefix);
+                Ok(ControlFlow::Break(()))
+            })
+        });
+        found || looked.is_err()
     }
 
     fn list_documents(
