@@ -205,7 +205,7 @@ pub(crate) fn hint(error: &Error) -> &'static str {
         Error::Busy { .. } => "try again, or raise `memory` in the configuration of `anabranch up`",
         Error::DiskFull => "free some space; nothing that was acknowledged is lost",
         Error::Unavailable(_) => {
-            "see whether it runs and can be reached (`anabranch doctor` looks for you), then try again"
+            "see whether `anabranch up` runs and what its log says, or let `anabranch doctor` look; then try again"
         }
         Error::Stopped(_) => "start `anabranch up` again; its log says why it stopped",
         Error::Damaged { .. } => "go on with `anabranch stream tail NAME --from` the number after it",

@@ -46,8 +46,8 @@ fn stored_before(end: impl FnOnce(Server)) -> (Data, Ran) {
     let server = data.serve();
     data.stream(&["create", "clicks"]).succeeded();
     let put = endless_put(&data);
-    // Returns when a thousand records are there.
-    data.stream(&["tail", "clicks", "--limit", "1000"]).succeeded();
+    // Returns when two thousand records are there. The last of them can be seen before they are acknowledged.
+    data.stream(&["tail", "clicks", "--limit", "2000"]).succeeded();
     end(server);
     let put = harness::finish(put);
     (data, put)
