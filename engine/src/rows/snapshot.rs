@@ -65,13 +65,7 @@ impl Snapshot {
         }
     }
 
-    /// What is stored of it.
-    pub(super) fn into_stored(self) -> Stored {
-        self.0.stored
-    }
-
-    /// Shows rows in order until `visit` breaks. Of a value that stays in the journal it may be shown the first eight
-    /// bytes only.
+    /// Shows rows in order until `visit` breaks.
     pub fn range(
         &self,
         bounds: Bounds<'_>,

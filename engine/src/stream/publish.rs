@@ -33,7 +33,6 @@ impl Publish<Effect> for Core {
                 }
                 Some(effect) => {
                     published.last_state = frame.position;
-                    published.last_catalogue = frame.position;
                     self.catalogue.publish(effect);
                 }
                 None => {}

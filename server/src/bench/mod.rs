@@ -29,7 +29,6 @@ mod table;
 
 mod cycles;
 mod items;
-mod queue_round;
 mod recording;
 mod stub;
 mod subject;
