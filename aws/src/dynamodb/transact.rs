@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{ConditionCheck, Delete, Put, TransactWriteItem, Up
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
 
-use super::write::Texts;
+use super::write::{Texts, with_texts};
 use super::{Tables, action, built, explain};
 use crate::attribute::tables::attributes;
 
@@ -93,57 +93,32 @@ fn check_size(writes: &[(TableName, Write)]) -> Result<()> {
 
 /// A part as DynamoDB takes it.
 fn part(table: &TableName, write: &Write) -> Result<TransactWriteItem> {
-    let Texts { condition, update, placeholders, on_failure } = Texts::of(write);
+    let texts = Texts::of(write);
     let key = |key: &Item| Some(attributes(key));
     let part = TransactWriteItem::builder();
     Ok(match &write.action {
-        Action::Put(item) => part.put(built(
-            Put::builder()
-                .table_name(table.as_str())
-                .set_item(Some(attributes(item)))
-                .set_condition_expression(condition)
-                .set_return_values_on_condition_check_failure(on_failure)
-                .set_expression_attribute_names(placeholders.names)
-                .set_expression_attribute_values(placeholders.values)
-                .build(),
-        )?),
-        Action::Update(..) if update.is_none() => {
+        Action::Put(item) => {
+            let put = Put::builder().set_item(Some(attributes(item)));
+            part.put(built(with_texts!(put, table, texts).build())?)
+        }
+        Action::Update(..) if texts.update.is_none() => {
             return Err(Error::Invalid(
                 "an update that changes nothing cannot be part of a transaction on DynamoDB: put the item"
                     .to_string(),
             ));
         }
-        Action::Update(of, _) => part.update(built(
-            Update::builder()
-                .table_name(table.as_str())
-                .set_key(key(of))
-                .set_update_expression(update)
-                .set_condition_expression(condition)
-                .set_return_values_on_condition_check_failure(on_failure)
-                .set_expression_attribute_names(placeholders.names)
-                .set_expression_attribute_values(placeholders.values)
-                .build(),
-        )?),
-        Action::Delete(of) => part.delete(built(
-            Delete::builder()
-                .table_name(table.as_str())
-                .set_key(key(of))
-                .set_condition_expression(condition)
-                .set_return_values_on_condition_check_failure(on_failure)
-                .set_expression_attribute_names(placeholders.names)
-                .set_expression_attribute_values(placeholders.values)
-                .build(),
-        )?),
-        Action::Check(of) => part.condition_check(built(
-            ConditionCheck::builder()
-                .table_name(table.as_str())
-                .set_key(key(of))
-                .set_condition_expression(condition)
-                .set_return_values_on_condition_check_failure(on_failure)
-                .set_expression_attribute_names(placeholders.names)
-                .set_expression_attribute_values(placeholders.values)
-                .build(),
-        )?),
+        Action::Update(of, _) => {
+            let update = Update::builder().set_key(key(of)).set_update_expression(texts.update.clone());
+            part.update(built(with_texts!(update, table, texts).build())?)
+        }
+        Action::Delete(of) => {
+            let delete = Delete::builder().set_key(key(of));
+            part.delete(built(with_texts!(delete, table, texts).build())?)
+        }
+        Action::Check(of) => {
+            let check = ConditionCheck::builder().set_key(key(of));
+            part.condition_check(built(with_texts!(check, table, texts).build())?)
+        }
     }
     .build())
 }

@@ -45,17 +45,59 @@ impl Texts {
     }
 }
 
+/// A write on its way.
+struct Call<'a> {
+    table: &'a TableName,
+    write: &'a Write,
+    texts: Texts,
+    deadline: Deadline,
+}
+
+/// Gives the builder of a write, or of a part of a transaction, its table and texts. The SDK's builders have these methods
+/// in common, but no trait.
+macro_rules! with_texts {
+    ($builder:expr, $table:expr, $texts:expr) => {
+        $builder
+            .table_name($table.as_str())
+            .set_condition_expression($texts.condition.clone())
+            .set_return_values_on_condition_check_failure($texts.on_failure.clone())
+            .set_expression_attribute_names($texts.placeholders.names.clone())
+            .set_expression_attribute_values($texts.placeholders.values.clone())
+    };
+}
+pub(super) use with_texts;
+
+/// Sends a write that `request` begins. Which of its errors is a condition that failed only its own type knows.
+macro_rules! sent {
+    ($tables:expr, $call:expr, $row:expr, $request:expr, $failed:path) => {{
+        let Call { table, write, texts, deadline } = $call;
+        let row = crate::action::Action { repeatable: is_repeatable(write), ..$row };
+        let request =
+            || with_texts!($request(), table, texts).return_values(return_value(write.returning)).send();
+        match $tables.caller.call(&row, deadline, request).await {
+            Ok(answer) => Ok(answer.attributes),
+            Err(failure) => {
+                let found = |error| match error {
+                    $failed(failed) => failed.item,
+                    _ => None,
+                };
+                Err($tables.refused(failure, found, table, deadline).await)
+            }
+        }
+    }};
+}
+
 impl Tables {
     pub(super) async fn write_item(&self, table: &TableName, write: &Write) -> Result<Option<Item>> {
         check(write)?;
         let deadline = self.soon();
         let fits = |known: &Known| known.check(table, |options| fits(write, options)).map(drop);
         self.check([table], deadline, fits).await?;
-        let texts = Texts::of(write);
+        let call = Call { table, write, texts: Texts::of(write), deadline };
         let returned = match &write.action {
-            Action::Put(put) => self.put(table, write, put, texts, deadline).await,
-            Action::Update(key, _) => self.update_item(table, write, key, texts, deadline).await,
-            Action::Delete(key) => self.delete(table, write, key, texts, deadline).await,
+            Action::Put(put) => self.put(call, put).await,
+            Action::Update(key, _) => self.update_item(call, key).await,
+            Action::Delete(key) => self.delete(call, key).await,
             Action::Check(_) => Err(Error::Invalid("a check is part of a transaction only".to_string())),
         };
         let returned = returned?.filter(|attributes| !attributes.is_empty()).map(item).transpose()?;
@@ -81,107 +123,23 @@ impl Tables {
         self.check(writes.iter().map(|(table, _)| table), deadline, check).await
     }
 
-    async fn put(
-        &self,
-        table: &TableName,
-        write: &Write,
-        put: &Item,
-        texts: Texts,
-        deadline: Deadline,
-    ) -> Result<Option<Attributes>> {
+    async fn put(&self, call: Call<'_>, put: &Item) -> Result<Option<Attributes>> {
         let put = attributes(put);
-        let request = || {
-            self.client
-                .put_item()
-                .table_name(table.as_str())
-                .set_item(Some(put.clone()))
-                .return_values(return_value(write.returning))
-                .set_condition_expression(texts.condition.clone())
-                .set_return_values_on_condition_check_failure(texts.on_failure.clone())
-                .set_expression_attribute_names(texts.placeholders.names.clone())
-                .set_expression_attribute_values(texts.placeholders.values.clone())
-                .send()
-        };
-        let action = crate::action::Action { repeatable: is_repeatable(write), ..action::PUT_ITEM };
-        match self.caller.call(&action, deadline, request).await {
-            Ok(answer) => Ok(answer.attributes),
-            Err(failure) => {
-                let found = |error| match error {
-                    PutItemError::ConditionalCheckFailedException(failed) => failed.item,
-                    _ => None,
-                };
-                Err(self.refused(failure, found, table, deadline).await)
-            }
-        }
+        let request = || self.client.put_item().set_item(Some(put.clone()));
+        sent!(self, call, action::PUT_ITEM, request, PutItemError::ConditionalCheckFailedException)
     }
 
-    async fn update_item(
-        &self,
-        table: &TableName,
-        write: &Write,
-        key: &Item,
-        texts: Texts,
-        deadline: Deadline,
-    ) -> Result<Option<Attributes>> {
-        let key = attributes(key);
-        let request = || {
-            self.client
-                .update_item()
-                .table_name(table.as_str())
-                .set_key(Some(key.clone()))
-                .return_values(return_value(write.returning))
-                .set_update_expression(texts.update.clone())
-                .set_condition_expression(texts.condition.clone())
-                .set_return_values_on_condition_check_failure(texts.on_failure.clone())
-                .set_expression_attribute_names(texts.placeholders.names.clone())
-                .set_expression_attribute_values(texts.placeholders.values.clone())
-                .send()
-        };
-        let action = crate::action::Action { repeatable: is_repeatable(write), ..action::UPDATE_ITEM };
-        match self.caller.call(&action, deadline, request).await {
-            Ok(answer) => Ok(answer.attributes),
-            Err(failure) => {
-                let found = |error| match error {
-                    UpdateItemError::ConditionalCheckFailedException(failed) => failed.item,
-                    _ => None,
-                };
-                Err(self.refused(failure, found, table, deadline).await)
-            }
-        }
+    async fn update_item(&self, call: Call<'_>, key: &Item) -> Result<Option<Attributes>> {
+        let (key, update) = (attributes(key), call.texts.update.clone());
+        let request =
+            || self.client.update_item().set_key(Some(key.clone())).set_update_expression(update.clone());
+        sent!(self, call, action::UPDATE_ITEM, request, UpdateItemError::ConditionalCheckFailedException)
     }
 
-    async fn delete(
-        &self,
-        table: &TableName,
-        write: &Write,
-        key: &Item,
-        texts: Texts,
-        deadline: Deadline,
-    ) -> Result<Option<Attributes>> {
+    async fn delete(&self, call: Call<'_>, key: &Item) -> Result<Option<Attributes>> {
         let key = attributes(key);
-        let request = || {
-            self.client
-                .delete_item()
-                .table_name(table.as_str())
-                .set_key(Some(key.clone()))
-                .return_values(return_value(write.returning))
-                .set_condition_expression(texts.condition.clone())
-                .set_return_values_on_condition_check_failure(texts.on_failure.clone())
-                .set_expression_attribute_names(texts.placeholders.names.clone())
-                .set_expression_attribute_values(texts.placeholders.values.clone())
-                .send()
-        };
-        let action = crate::action::Action { repeatable: is_repeatable(write), ..action::DELETE_ITEM };
-        match self.caller.call(&action, deadline, request).await {
-            Ok(answer) => Ok(answer.attributes),
-            Err(failure) => {
-                let found = |error| match error {
-                    DeleteItemError::ConditionalCheckFailedException(failed) => failed.item,
-                    _ => None,
-                };
-                Err(self.refused(failure, found, table, deadline).await)
-            }
-        }
+        let request = || self.client.delete_item().set_key(Some(key.clone()));
+        sent!(self, call, action::DELETE_ITEM, request, DeleteItemError::ConditionalCheckFailedException)
     }
 
     /// The error for a write that failed. `found` is the item that a condition did not fit.
