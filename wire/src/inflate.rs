@@ -6,29 +6,25 @@ use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, StatusCode, header};
 
-use crate::context::{Memory, Reservation};
 use crate::fault::Fault;
 use crate::limits::INFLATED_BYTES_MAX;
 
-/// The body as it was before its compression, if there is one. The reservation covers what was added.
-pub(crate) async fn inflated(
-    headers: &HeaderMap,
-    body: Bytes,
-    memory: &dyn Memory,
-) -> Result<(Bytes, Option<Reservation>), Fault> {
-    let Some(encoding) = headers.get(header::CONTENT_ENCODING) else { return Ok((body, None)) };
-    match encoding.to_str().unwrap_or("").trim() {
-        "gzip" => {
-            let reserved = memory.reserve(INFLATED_BYTES_MAX as u64).await;
-            let reservation = reserved.map_err(|error| {
-                Fault::of_server(&error)
-                    .unwrap_or_else(|| Fault::server("InternalFailure", error.to_string()))
-            })?;
-            Ok((inflate(&body)?, Some(reservation)))
-        }
-        "" | "identity" => Ok((body, None)),
+/// Whether a body comes compressed.
+pub(crate) fn is_compressed(headers: &HeaderMap) -> bool {
+    encoding(headers) == "gzip"
+}
+
+fn encoding(headers: &HeaderMap) -> &str {
+    headers.get(header::CONTENT_ENCODING).map_or("", |value| value.to_str().unwrap_or("?").trim())
+}
+
+/// The body as it was before its compression, if there is one.
+pub(crate) fn inflated(headers: &HeaderMap, body: Bytes) -> Result<Bytes, Fault> {
+    match encoding(headers) {
+        "gzip" => inflate(&body),
+        "" | "identity" => Ok(body),
         // Signatures of chunks are no compression.
-        other if other.contains("aws-chunked") => Ok((body, None)),
+        other if other.contains("aws-chunked") => Ok(body),
         other => {
             let message = format!(
                 "the content encoding {other:?} is not supported: send the body as it is, or as gzip"

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// Largest body of a call: ten mebibytes in base64, with keys and punctuation. Blobs are not bound by it.
 pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
+/// Bytes for which memory is taken when a body begins to come whose length nobody knows.
+pub(crate) const UNANNOUNCED_BYTES: usize = 64 << 10;
 /// How long a client may take to send the body of a call.
 pub(crate) const BODY_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Most bytes of a body that came compressed.

@@ -2,14 +2,16 @@
 
 use std::fmt;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
+use http_body::Body as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::context::{Memory, Reservation};
 use crate::fault::Fault;
-use crate::limits::{BODY_BYTES_MAX, BODY_WAIT_MAX};
+use crate::inflate::is_compressed;
+use crate::limits::{BODY_BYTES_MAX, BODY_WAIT_MAX, INFLATED_BYTES_MAX, UNANNOUNCED_BYTES};
 
 /// The body of a request or of an answer.
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
@@ -40,16 +42,19 @@ pub(crate) async fn receive(
     body: Body,
     memory: &dyn Memory,
 ) -> Result<(Bytes, Reservation), Fault> {
-    let length = announced(headers)?;
-    // The bytes as they came, and what is decoded from them.
-    let reserved = memory.reserve(2 * length as u64).await;
-    let reservation = reserved.map_err(|error| {
-        Fault::of_server(&error).unwrap_or_else(|| Fault::server("InternalFailure", error.to_string()))
-    })?;
-    match tokio::time::timeout(BODY_WAIT_MAX, Limited::new(body, length).collect()).await {
-        Ok(Ok(collected)) => Ok((collected.to_bytes(), reservation)),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(Fault::client("IncompleteBody", format!("the request broke off: {error}"))),
+    let length = announced(headers, &body)?;
+    // All that is known to be needed is taken at once: who holds some and waits for more keeps others from both.
+    let inflated = if is_compressed(headers) { INFLATED_BYTES_MAX } else { 0 };
+    let mut held = vec![reserve(memory, cost(length.unwrap_or(UNANNOUNCED_BYTES)) + inflated as u64).await?];
+    let body = Limited::new(body, length.unwrap_or(BODY_BYTES_MAX));
+    let arrived = async {
+        match length {
+            Some(_) => body.collect().await.map(|collected| collected.to_bytes()).map_err(broken),
+            None => collect_unannounced(body, memory, &mut held).await,
+        }
+    };
+    match tokio::time::timeout(BODY_WAIT_MAX, arrived).await {
+        Ok(arrived) => Ok((arrived?, Box::new(held))),
         Err(_) => {
             let message = format!("the body did not arrive within {} seconds", BODY_WAIT_MAX.as_secs());
             Err(Fault::client("RequestTimeout", message).with_status(StatusCode::REQUEST_TIMEOUT))
@@ -57,11 +62,48 @@ pub(crate) async fn receive(
     }
 }
 
-/// The most bytes that the body may have: what the client announces, or the limit if it announces nothing.
-fn announced(headers: &HeaderMap) -> Result<usize, Fault> {
-    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    let length: u64 = announced.unwrap_or(BODY_BYTES_MAX as u64);
-    usize::try_from(length).ok().filter(|length| *length <= BODY_BYTES_MAX).ok_or_else(too_large)
+/// Reads a body whose length nobody knows, and takes memory as it grows.
+async fn collect_unannounced(
+    mut body: Limited<Body>,
+    memory: &dyn Memory,
+    held: &mut Vec<Reservation>,
+) -> Result<Bytes, Fault> {
+    let (mut whole, mut covered) = (BytesMut::new(), UNANNOUNCED_BYTES);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        while whole.len() + data.len() > covered {
+            held.push(reserve(memory, cost(covered)).await?);
+            covered *= 2;
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
+}
+
+/// The bytes as they come, and what is decoded from them.
+fn cost(length: usize) -> u64 {
+    2 * length as u64
+}
+
+async fn reserve(memory: &dyn Memory, bytes: u64) -> Result<Reservation, Fault> {
+    memory.reserve(bytes).await.map_err(|error| {
+        Fault::of_server(&error).unwrap_or_else(|| Fault::server("InternalFailure", error.to_string()))
+    })
+}
+
+/// The length of the body, if it is known before it comes.
+fn announced(headers: &HeaderMap, body: &Body) -> Result<Option<usize>, Fault> {
+    let header = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let Some(length) = header.or_else(|| body.size_hint().exact()) else { return Ok(None) };
+    let length = usize::try_from(length).ok().filter(|length| *length <= BODY_BYTES_MAX);
+    length.map(Some).ok_or_else(too_large)
+}
+
+fn broken(error: BoxError) -> Fault {
+    if error.is::<LengthLimitError>() {
+        return too_large();
+    }
+    Fault::client("IncompleteBody", format!("the request broke off: {error}"))
 }
 
 fn too_large() -> Fault {
@@ -76,11 +118,14 @@ mod tests {
 
     use super::*;
 
-    struct Plenty;
+    /// Memory without end that notes what is taken.
+    #[derive(Default)]
+    struct Plenty(parking_lot::Mutex<Vec<u64>>);
 
     #[async_trait]
     impl Memory for Plenty {
-        async fn reserve(&self, _bytes: u64) -> anabranch_model::Result<Reservation> {
+        async fn reserve(&self, bytes: u64) -> anabranch_model::Result<Reservation> {
+            self.0.lock().push(bytes);
             Ok(Box::new(()))
         }
     }
@@ -94,7 +139,10 @@ mod tests {
         if let Some(length) = length {
             headers.insert(header::CONTENT_LENGTH, length.into());
         }
-        receive(&headers, body, &Plenty).await.map(|(bytes, _)| bytes).map_err(|fault| fault.status)
+        receive(&headers, body, &Plenty::default())
+            .await
+            .map(|(bytes, _)| bytes)
+            .map_err(|fault| fault.status)
     }
 
     #[tokio::test]
@@ -106,6 +154,25 @@ mod tests {
         let large = full(vec![b' '; BODY_BYTES_MAX + 1]);
         assert_eq!(received(None, large).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
         assert_eq!(received(Some(1), full("{}")).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
+    }
+
+    #[tokio::test]
+    async fn memory_is_taken_for_what_comes() {
+        let taken = async |headers: &HeaderMap, body| {
+            let memory = Plenty::default();
+            receive(headers, body, &memory).await.unwrap();
+            memory.0.into_inner()
+        };
+        let nothing = || Empty::new().map_err(|never| match never {}).boxed_unsync();
+        let mut headers = HeaderMap::new();
+        assert_eq!(taken(&headers, nothing()).await, [0], "a call without a body needs none");
+        assert_eq!(taken(&headers, full(vec![0; 5_000])).await, [10_000]);
+        let frames = (0..3).map(|_| Ok(http_body::Frame::data(Bytes::from(vec![0; UNANNOUNCED_BYTES]))));
+        let unannounced = StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync();
+        let step = cost(UNANNOUNCED_BYTES);
+        assert_eq!(taken(&headers, unannounced).await, [step, step, 2 * step]);
+        headers.insert(header::CONTENT_ENCODING, "gzip".parse().unwrap());
+        assert_eq!(taken(&headers, full("{}")).await, [4 + INFLATED_BYTES_MAX as u64], "all at once");
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ use http_body_util::BodyExt;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-use crate::auth::{Keys, Scope, verify};
+use crate::auth::{Keys, Scope, check_head, verify};
 use crate::context::{Context, Memory, Ports, REGION_DEFAULT, Shared};
 use crate::dispatch::{self, Route, Service};
 use crate::fault::Fault;
@@ -125,14 +125,17 @@ impl Wire {
             Ok(Route::Rest) => return self.rest(request_id, parts, body).await,
             Err((service, protocol, fault)) => return render_fault(&fault, service, protocol, request_id),
         };
-        let memory = &*self.shared.memory;
-        let (body, _reservation) = match receive(&parts.headers, body, memory).await {
+        // Strangers get no memory.
+        if let Err(refusal) = check_head(&self.keys, self.shared.clock.now(), &parts) {
+            return render_fault(&refusal.fault(service), service, protocol, request_id);
+        }
+        let (body, _reservation) = match receive(&parts.headers, body, &*self.shared.memory).await {
             Ok(received) => received,
             Err(fault) => return render_fault(&fault, service, protocol, request_id),
         };
         let scope = Scope::of(&parts);
         let sent = body.clone();
-        let (body, _inflated) = match inflated(&parts.headers, body, memory).await {
+        let body = match inflated(&parts.headers, body) {
             Ok(inflated) => inflated,
             Err(fault) => return render_fault(&fault, service, protocol, request_id),
         };

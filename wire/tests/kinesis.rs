@@ -4,6 +4,7 @@ mod harness;
 
 use std::time::Duration;
 
+use anabranch_model::{Admin, Clock, Document, Owner, StreamName, StreamOptions, StreamStore};
 use aws_smithy_eventstream::frame::{DecodedFrame, MessageFrameDecoder};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -101,6 +102,88 @@ impl Events {
 fn subscribe(consumer: &str, start: Value) -> Request<Full<Bytes>> {
     let body = json!({"ConsumerARN": consumer, "ShardId": SHARD, "StartingPosition": start});
     json_request("Kinesis_20131202.SubscribeToShard", body.to_string())
+}
+
+#[tokio::test]
+async fn a_stream_whose_making_was_cut_off_is_finished_by_the_next_attempt() {
+    let harness = Harness::start().await;
+    let body = |stream: &str, tag: &str| {
+        let mode = json!({"StreamMode": "ON_DEMAND"});
+        json!({"StreamName": stream, "StreamModeDetails": mode, "Tags": {"team": tag}})
+    };
+    done(&harness, "CreateStream", body("whole", "a")).await;
+    let whole = Owner::Stream(StreamName::new("whole").unwrap());
+    let settings = harness.engine.document(&whole, "kinesis", "settings").await.unwrap().expect("settings");
+    // The server died when the stream was made and its settings were not.
+    let cut = StreamName::new("cut").unwrap();
+    harness
+        .engine
+        .create_stream(&cut, StreamOptions { shards: 4, ..StreamOptions::default() })
+        .await
+        .unwrap();
+    let note = vec![Document::new("cut", settings)];
+    harness.engine.put_documents(&Owner::Store, "kinesis-making", note).await.unwrap();
+
+    done(&harness, "CreateStream", body("cut", "a")).await;
+    let tags = done(&harness, "ListTagsForStream", json!({"StreamName": "cut"})).await;
+    assert_eq!(tags["Tags"][0]["Value"], "a");
+    let summary = done(&harness, "DescribeStreamSummary", json!({"StreamName": "cut"})).await;
+    let mode = &summary["StreamDescriptionSummary"]["StreamModeDetails"]["StreamMode"];
+    assert_eq!(mode, "ON_DEMAND");
+    for tag in ["a", "b"] {
+        assert_eq!(refused(&harness, "CreateStream", body("cut", tag)).await, "ResourceInUseException");
+    }
+    let tags = done(&harness, "ListTagsForStream", json!({"StreamName": "cut"})).await;
+    assert_eq!(tags["Tags"][0]["Value"], "a");
+}
+
+#[tokio::test]
+async fn readers_pass_any_number_of_damaged_records() {
+    let harness = Harness::start().await;
+    make(&harness, "s", 1).await;
+    let mut numbers = Vec::new();
+    for index in 0..70 {
+        numbers.push(put(&harness, "s", &format!("the record {index:02} of many")).await);
+    }
+    for index in 1..69 {
+        harness.damage(format!("the record {index:02} of many").as_bytes());
+    }
+    let (mut place, mut read) = (iterator(&harness, "s", "TRIM_HORIZON").await, Vec::new());
+    for _ in 0..4 {
+        let page = done(&harness, "GetRecords", json!({"ShardIterator": place})).await;
+        let records = page["Records"].as_array().expect("records");
+        read.extend(records.iter().map(|record| record["SequenceNumber"].as_str().expect("text").to_owned()));
+        place = page["NextShardIterator"].as_str().expect("an iterator").to_owned();
+    }
+    assert_eq!(read, [numbers[0].clone(), numbers[69].clone()]);
+    // Somebody who subscribes behind the first record gets past them, too.
+    let consumer = register(&harness, "s").await;
+    let start = json!({"Type": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": numbers[0]});
+    let mut events = Events::of(harness.send(subscribe(&consumer, start)).await);
+    let news = events.next_news().await.expect("news");
+    assert_eq!(news["Records"][0]["SequenceNumber"], numbers[69]);
+}
+
+#[tokio::test]
+async fn starts_that_contradict_themselves_are_refused() {
+    let harness = Harness::start().await;
+    make(&harness, "s", 1).await;
+    let number = put(&harness, "s", "one").await;
+    let start = |kind: &str, more: Value| {
+        let mut body = json!({"StreamName": "s", "ShardId": SHARD, "ShardIteratorType": kind});
+        body.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        body
+    };
+    for kind in ["TRIM_HORIZON", "LATEST"] {
+        let body = start(kind, json!({"StartingSequenceNumber": number}));
+        assert_eq!(refused(&harness, "GetShardIterator", body).await, "InvalidArgumentException");
+    }
+    let now = harness.clock.now().as_millis() as f64 / 1e3;
+    let body = start("AT_TIMESTAMP", json!({"Timestamp": now + 60.0}));
+    assert_eq!(refused(&harness, "GetShardIterator", body).await, "InvalidArgumentException");
+    done(&harness, "GetShardIterator", start("AT_TIMESTAMP", json!({"Timestamp": now - 60.0}))).await;
+    let body = json!({"StreamName": "s", "ShardId": "shardId-000000000001", "ShardIteratorType": "LATEST"});
+    assert_eq!(refused(&harness, "GetShardIterator", body).await, "ResourceNotFoundException");
 }
 
 #[tokio::test]

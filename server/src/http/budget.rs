@@ -31,11 +31,11 @@ impl Budget {
         Budget { units: Arc::new(Semaphore::new(units)), bytes }
     }
 
-    /// Waits until `bytes` are free. What is larger than the whole budget waits for all of it, so that no request
-    /// is impossible.
+    /// Waits until `bytes` are free. What is larger than three quarters of the budget waits for these, so that no request is
+    /// impossible: the last quarter is for the small ones that wait for a message and hold their bytes meanwhile.
     pub(crate) async fn admit(&self, bytes: u64) -> Result<Admission> {
-        let units = bytes.min(self.bytes).div_ceil(UNIT_BYTES).max(1);
-        let units = u32::try_from(units.min(self.bytes / UNIT_BYTES)).unwrap_or(u32::MAX).max(1);
+        let most = (self.bytes / UNIT_BYTES / 4 * 3).max(1);
+        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES).clamp(1, most)).unwrap_or(u32::MAX);
         let waiting = self.units.clone().acquire_many_owned(units);
         match tokio::time::timeout(MEMORY_WAIT_MAX, waiting).await {
             Ok(Ok(units)) => Ok(Admission { _units: units }),
@@ -62,9 +62,12 @@ mod tests {
         assert!(matches!(budget.admit(5 * UNIT_BYTES).await, Err(Error::Busy { budget_bytes: 10_240 })));
         let second = budget.admit(4 * UNIT_BYTES).await.unwrap();
         drop((first, second));
-        let all = budget.admit(u64::MAX).await.unwrap();
+        let waiting = budget.admit(0).await.unwrap();
+        let large = budget.admit(u64::MAX).await.unwrap();
+        let others =
+            [budget.admit(0).await.unwrap(), budget.admit(0).await.unwrap(), budget.admit(0).await.unwrap()];
         assert!(budget.admit(0).await.is_err());
-        drop(all);
+        drop((waiting, large, others));
         assert!(budget.admit(0).await.is_ok());
     }
 }

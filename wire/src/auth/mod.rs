@@ -18,4 +18,4 @@ pub(crate) use claim::is_presigned;
 pub(crate) use refusal::Refusal;
 pub(crate) use scope::Scope;
 pub(crate) use seed::Seed;
-pub(crate) use verify::verify;
+pub(crate) use verify::{check_head, verify};

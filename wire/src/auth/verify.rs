@@ -26,16 +26,12 @@ pub(crate) fn verify(
     if keys.is_empty() {
         return check_expiry(now, parts).map(|()| None);
     }
-    let Some(claim) = claim::of(parts)? else {
-        return Err(if is_legacy(parts) { Refusal::Unsupported } else { Refusal::Missing });
-    };
-    check_time(now, &claim)?;
+    let claim = claimed(now, parts)?;
     if claim.scope.service != service {
         return Err(Refusal::OtherService(claim.scope.service));
     }
     check_coverage(parts, &claim)?;
-    let unknown = || Refusal::UnknownKey(claim.scope.access_key.clone());
-    let secret = keys.secret(&claim.scope.access_key).ok_or_else(unknown)?;
+    let secret = secret(keys, &claim)?;
     let mut seed = Seed::new(secret, &claim.scope, &claim.date);
     let signed: Vec<&str> = claim.signed_headers.iter().map(String::as_str).collect();
     // Only S3 signs paths as they are sent.
@@ -44,6 +40,28 @@ pub(crate) fn verify(
         return Err(Refusal::Mismatch);
     }
     Ok(Some(seed))
+}
+
+/// Whether a request claims to come from somebody who holds a key, before its body has come.
+pub(crate) fn check_head(keys: &Keys, now: Timestamp, parts: &Parts) -> Result<(), Refusal> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    secret(keys, &claimed(now, parts)?).map(drop)
+}
+
+/// What a request says about its signature, if it is not too old.
+fn claimed(now: Timestamp, parts: &Parts) -> Result<Claim, Refusal> {
+    let Some(claim) = claim::of(parts)? else {
+        return Err(if is_legacy(parts) { Refusal::Unsupported } else { Refusal::Missing });
+    };
+    check_time(now, &claim)?;
+    Ok(claim)
+}
+
+fn secret<'k>(keys: &'k Keys, claim: &Claim) -> Result<&'k str, Refusal> {
+    let key = &claim.scope.access_key;
+    keys.secret(key).ok_or_else(|| Refusal::UnknownKey(key.clone()))
 }
 
 /// An address that is good until a moment is so for those without keys, too.

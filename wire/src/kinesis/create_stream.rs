@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_model::StreamOptions;
 use anabranch_model::limits::OPEN_SHARDS_MAX;
+use anabranch_model::{Error, StreamName, StreamOptions};
 use serde::Deserialize;
 
-use super::errors::{fault, invalid};
-use super::settings;
+use super::errors::{fault, invalid, too_many_shards};
+use super::settings::Settings;
 use super::stream::resolve;
 use super::tags;
 use super::update_stream_mode::{MODES, ModeDetails};
 use crate::answer::Nothing;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::making::{Notes, to_its_end};
 use crate::validation::Validation;
 
+/// Streams that are being made with settings.
+const NOTES: Notes = Notes("kinesis-making");
 /// Shards of a stream whose maker leaves their number to the service.
 const ON_DEMAND_SHARDS: i64 = 4;
 
@@ -37,7 +40,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     let mode = request.stream_mode_details.as_ref().and_then(|details| details.stream_mode.as_deref());
     validation
         .required("streamName", &request.stream_name)
-        .range("shardCount", request.shard_count, 1..=OPEN_SHARDS_MAX as i64)
+        .range("shardCount", request.shard_count, 1..=i64::from(i32::MAX))
         .one_of("streamModeDetails.streamMode", mode, MODES)
         .range("warmThroughputMiBps", request.warm_throughput_mibps, 0..=i64::MAX)
         .range("maxRecordSizeInKiB", request.max_record_size_in_kib, 1_024..=10_240);
@@ -48,17 +51,49 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
         (None, true) => ON_DEMAND_SHARDS,
         (None, false) => return Err(invalid("ShardCount is required for a stream in PROVISIONED mode.")),
     };
+    if shards > OPEN_SHARDS_MAX as i64 {
+        return Err(too_many_shards());
+    }
     let tags = request.tags.unwrap_or_default();
     tags::check(&tags)?;
     let options = StreamOptions { shards: shards as usize, ..StreamOptions::default() };
-    context.ports.streams.create_stream(&stream, options).await.map_err(fault)?;
-    settings::change(context, &stream, |settings| {
-        settings.on_demand = on_demand;
-        settings.warm_mib = request.warm_throughput_mibps;
-        settings.record_kib_max = request.max_record_size_in_kib;
-        settings.tags = tags;
-        Ok(())
-    })
-    .await?;
+    let settings = Settings {
+        on_demand,
+        warm_mib: request.warm_throughput_mibps,
+        record_kib_max: request.max_record_size_in_kib,
+        tags,
+        ..Settings::default()
+    };
+    let context = context.clone();
+    to_its_end(async move { make(&context, &stream, options, &settings).await }).await
+}
+
+async fn make(
+    context: &Context,
+    stream: &StreamName,
+    options: StreamOptions,
+    settings: &Settings,
+) -> Result<Nothing, Fault> {
+    let (name, note) = (stream.as_str(), settings.to_bytes()?);
+    let is_plain = *settings == Settings::default();
+    let _changing = context.kinesis.changing().await;
+    let unfinished = NOTES.unfinished(context, name).await.map_err(fault)?;
+    match context.ports.streams.stream(stream).await {
+        Ok(_) if unfinished.as_ref().is_some_and(|unfinished| *unfinished == note) => {}
+        Ok(_) => return Err(fault(Error::StreamExists(stream.clone()))),
+        Err(Error::StreamNotFound(_)) => {
+            if !is_plain {
+                NOTES.begin(context, name, note).await.map_err(fault)?;
+            }
+            context.ports.streams.create_stream(stream, options).await.map_err(fault)?;
+        }
+        Err(error) => return Err(fault(error)),
+    }
+    if !is_plain {
+        settings.keep(context, stream).await?;
+    }
+    if !is_plain || unfinished.is_some() {
+        NOTES.end(context, name).await.map_err(fault)?;
+    }
     Ok(Nothing)
 }

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::consumer;
 use super::errors::{fault, in_use};
+use super::state::forget_update;
 use super::stream::resolve;
 use crate::answer::Nothing;
 use crate::context::{ACCOUNT, Context};
@@ -31,5 +32,6 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
         )));
     }
     context.ports.streams.delete_stream(&stream).await.map_err(fault)?;
+    forget_update(context, &stream);
     Ok(Nothing)
 }

@@ -26,9 +26,7 @@ pub(super) async fn handle(context: &Context, Request {}: Request) -> Result<Res
         let page = context.ports.streams.streams(after.as_ref(), PAGE_ENTRIES_MAX).await.map_err(fault)?;
         for stream in &page.entries {
             open += stream.open_shards;
-            // A stream that was deleted since has no settings any more.
-            on_demand +=
-                usize::from(settings::load(context, &stream.name).await.unwrap_or_default().on_demand);
+            on_demand += usize::from(settings::load_listed(context, &stream.name).await?.on_demand);
         }
         after = page.entries.last().map(|stream| stream.name.clone());
         if !page.more {

@@ -1,5 +1,6 @@
 //! Errors of the ports in the words of Kinesis.
 
+use anabranch_model::limits::OPEN_SHARDS_MAX;
 use anabranch_model::{Error, ShardId, StreamName};
 
 use crate::context::ACCOUNT;
@@ -28,6 +29,11 @@ pub(super) fn fault(error: Error) -> Fault {
 /// A value is not allowed here.
 pub(super) fn invalid(message: impl Into<String>) -> Fault {
     Fault::client("InvalidArgumentException", message)
+}
+
+/// More shards than a stream may have.
+pub(super) fn too_many_shards() -> Fault {
+    Fault::client("LimitExceededException", format!("A stream has at most {OPEN_SHARDS_MAX} open shards."))
 }
 
 /// Something is in the way.

@@ -151,18 +151,19 @@ impl Events {
             Ok(settings) => settings.key_id.is_some().then_some("KMS"),
             Err(fault) => return Step::Exception(for_events(fault)),
         };
-        let (mut records, mut bytes) = (Vec::new(), 0);
+        let (mut records, mut bytes, mut last) = (Vec::new(), 0, None);
         while let Some(record) = rest.records.next_if(|next| bytes == 0 || bytes + next.size() <= EVENT_BYTES)
         {
             bytes += record.size().max(1);
-            self.continuation = record.sequence;
+            (self.continuation, last) = (record.sequence, Some(record.arrival));
             records.push(RecordShape::of(record, encryption));
         }
-        let mut event = self.event(records, rest.behind);
         if rest.records.peek().is_some() {
+            let behind = last.map_or(rest.behind, |arrival| self.context.clock.now().since(arrival));
             self.rest = Some(rest);
-            return Step::Event(event);
+            return Step::Event(self.event(records, behind));
         }
+        let mut event = self.event(records, rest.behind);
         match rest.next {
             Next::At(Position::After(number)) => self.continuation = self.continuation.max(number),
             Next::At(_) => {}

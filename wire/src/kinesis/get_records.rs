@@ -1,7 +1,9 @@
 //! GetRecords.
 
+use std::time::Duration;
+
 use anabranch_model::limits::READ_RECORDS_MAX;
-use anabranch_model::{Batch, Error, Next, Position, ReadLimit, Record, StreamName};
+use anabranch_model::{Batch, Error, Next, Position, ReadLimit, Record, ShardId, StreamName};
 use bytes::Bytes;
 use futures_util::stream;
 use http::StatusCode;
@@ -20,6 +22,9 @@ use crate::fault::Fault;
 use crate::protocol::Protocol;
 use crate::receive::Body;
 use crate::validation::Validation;
+
+/// Damaged places that one call passes over.
+const DAMAGES_MAX: usize = 64;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -90,7 +95,8 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let place = Place::open(context, &request.shard_iterator.unwrap_or_default()).await?;
     check_arn(&place.stream, request.stream_arn.as_deref())?;
     let records = request.limit.map_or(READ_RECORDS_MAX, |limit| limit as usize);
-    let batch = read(context, &place, ReadLimit { records, ..ReadLimit::default() }).await?;
+    let limit = ReadLimit { records, ..ReadLimit::default() };
+    let batch = read(context, &place.stream, &place.shard, place.position, limit).await?;
     let encrypted = settings::load(context, &place.stream).await?.key_id.is_some();
     let encryption = encrypted.then_some("KMS");
     let (next_shard_iterator, child_shards) = match batch.next {
@@ -102,17 +108,25 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     Ok(Response { records: batch.records, encryption, rest })
 }
 
-/// Reads from a place. Behind damaged records it goes on, because no other answer would ever let a reader pass them.
-async fn read(context: &Context, place: &Place, limit: ReadLimit) -> Result<Batch, Fault> {
-    let Place { stream, shard, position } = place;
-    match context.ports.streams.read(stream, shard, *position, limit).await {
-        Err(Error::Damaged { from, resume_at, .. }) => {
-            tracing::error!(%stream, %shard, %from, %resume_at, "damaged records are passed over");
-            let from = Position::At(resume_at);
-            context.ports.streams.read(stream, shard, from, limit).await.map_err(fault)
+/// Reads from a position. Behind damaged records it goes on, because no other answer would ever let a reader pass them.
+pub(super) async fn read(
+    context: &Context,
+    stream: &StreamName,
+    shard: &ShardId,
+    mut position: Position,
+    limit: ReadLimit,
+) -> Result<Batch, Fault> {
+    for _ in 0..DAMAGES_MAX {
+        match context.ports.streams.read(stream, shard, position, limit).await {
+            Err(Error::Damaged { from, resume_at, .. }) => {
+                tracing::error!(%stream, %shard, %from, %resume_at, "damaged records are passed over");
+                position = Position::At(resume_at);
+            }
+            read => return read.map_err(fault),
         }
-        read => read.map_err(fault),
     }
+    // The next call goes on from here.
+    Ok(Batch { records: Vec::new(), next: Next::At(position), behind: Duration::ZERO })
 }
 
 fn check_arn(stream: &StreamName, arn: Option<&str>) -> Result<(), Fault> {

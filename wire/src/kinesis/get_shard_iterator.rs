@@ -1,9 +1,9 @@
 //! GetShardIterator.
 
-use anabranch_model::{Next, Position, ReadLimit, Shard, ShardId, StreamName};
+use anabranch_model::{Next, Position, ReadLimit, Shard, StreamName};
 use serde::{Deserialize, Serialize};
 
-use super::errors::{fault, invalid, shard_not_found};
+use super::errors::{fault, invalid};
 use super::iterator::Place;
 use super::state::check_usable;
 use super::stream::{check_name, resolve};
@@ -42,18 +42,30 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let stream = resolve(&mut validation, name, arn)?;
     let kind = request.shard_iterator_type.unwrap_or_default();
     let position = position::parse(&kind, sequence, request.timestamp)?;
+    check_start(context, position, sequence)?;
     check_usable(context, &stream).await?;
     let shard = shards::parse(&request.shard_id.unwrap_or_default())?;
-    let found = find(context, &stream, &shard).await?;
+    let found = shards::find(context, &stream, &shard).await?;
     let position = settled(context, &stream, &found, position).await?;
     let place = Place { stream, shard, position };
     Ok(Response { shard_iterator: place.seal(context).await? })
 }
 
-/// The shard that is asked for.
-pub(super) async fn find(context: &Context, stream: &StreamName, id: &ShardId) -> Result<Shard, Fault> {
-    let listed = shards::all(context, stream, None).await?;
-    listed.into_iter().find(|shard| shard.id == *id).ok_or_else(|| shard_not_found(stream, id))
+/// Refuses a start that contradicts itself, and one that is not there yet.
+fn check_start(context: &Context, position: Position, sequence: Option<&str>) -> Result<(), Fault> {
+    match position {
+        Position::TrimHorizon | Position::Latest if sequence.is_some() => Err(invalid(
+            "Must either specify (1) AT_SEQUENCE_NUMBER or AFTER_SEQUENCE_NUMBER and StartingSequenceNumber or (2) \
+             TRIM_HORIZON or LATEST and no StartingSequenceNumber.",
+        )),
+        Position::AtTimestamp(time) if time > context.clock.now() => Err(invalid(format!(
+            "The timestampInMillis parameter cannot be greater than the currentTimestampInMillis. timestampInMillis: {}, \
+             currentTimestampInMillis: {}",
+            time.as_millis(),
+            context.clock.now().as_millis()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A position that means the same whenever it is read: the newest record is that of now.

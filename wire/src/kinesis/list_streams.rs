@@ -56,8 +56,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let names: Vec<String> = page.entries.iter().map(|stream| stream.name.to_string()).collect();
     let mut summaries = Vec::with_capacity(names.len());
     for stream in &page.entries {
-        // A stream that was deleted since has no settings any more.
-        let settings = settings::load(context, &stream.name).await.unwrap_or_default();
+        let settings = settings::load_listed(context, &stream.name).await?;
         summaries.push(Summary {
             stream_name: stream.name.to_string(),
             stream_arn: arn(context, &stream.name),

@@ -33,6 +33,8 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     }
     let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
     let stream = resolve(&mut validation, name, arn)?;
+    // Whoever changes the number of shards looks at them once.
+    let _changing = context.kinesis.changing().await;
     let summary = context.ports.streams.stream(&stream).await.map_err(fault)?;
     check_changeable(context, &summary)?;
     let shard = shards::parse(&request.shard_to_merge.unwrap_or_default())?;

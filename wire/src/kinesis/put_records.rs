@@ -1,12 +1,12 @@
 //! PutRecords: every record has its own result.
 
-use anabranch_model::limits::{APPEND_BYTES_MAX, APPEND_RECORDS_MAX};
+use anabranch_model::limits::{APPEND_BYTES_MAX, APPEND_RECORDS_MAX, RECORD_BYTES_MAX};
 use anabranch_model::{Appended, Error, NewRecord};
 use serde::{Deserialize, Serialize};
 
 use super::errors::{fault, invalid};
 use super::records::Incoming;
-use super::settings;
+use super::settings::{self, Settings};
 use super::state::check_usable;
 use super::stream::resolve;
 use crate::binary::Binary;
@@ -58,8 +58,11 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     validation.size("records", format_args!("[{count} records]"), count, 1..=APPEND_RECORDS_MAX);
     let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
     let stream = resolve(&mut validation, name, arn)?;
-    let settings = settings::load(context, &stream).await?;
-    let records = checked(&mut validation, entries, settings.record_bytes_max())?;
+    // What is wrong with a record is told before it is told that its stream does not exist.
+    let settings = settings::load(context, &stream).await;
+    let bytes_max = settings.as_ref().map_or(RECORD_BYTES_MAX, Settings::record_bytes_max);
+    let records = checked(&mut validation, entries, bytes_max)?;
+    let settings = settings?;
     check_usable(context, &stream).await?;
     let results = context.ports.streams.append(&stream, records).await.map_err(fault)?;
     let failed = results.iter().filter(|result| result.is_err()).count();
@@ -82,7 +85,7 @@ fn checked(
     });
     let incoming: Vec<Incoming> = incoming.collect();
     for (index, record) in incoming.iter().enumerate() {
-        record.check(validation, &format!("records.{}.member.", index + 1), bytes_max);
+        record.check(validation, format_args!("records.{}.member.", index + 1), bytes_max);
     }
     validation.done()?;
     let records: Vec<NewRecord> =

@@ -1,5 +1,7 @@
 //! Records as requests bring them and as answers show them.
 
+use std::fmt;
+
 use anabranch_model::limits::PARTITION_KEY_CHARS_MAX;
 use anabranch_model::{HashKey, NewRecord, Record};
 use serde::Serialize;
@@ -44,7 +46,7 @@ impl RecordShape {
     }
 }
 
-/// A record that a request brings. `at` is where it stands there, empty or with a dot at its end.
+/// A record that a request brings.
 pub(super) struct Incoming {
     pub(super) data: Option<Binary>,
     pub(super) partition_key: Option<String>,
@@ -52,8 +54,8 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// Adds the checks of a record.
-    pub(super) fn check(&self, validation: &mut Validation, at: &str, bytes_max: usize) {
+    /// Adds the checks of a record. `at` is where it stands in the request, empty or with a dot at its end.
+    pub(super) fn check(&self, validation: &mut Validation, at: impl fmt::Display, bytes_max: usize) {
         // Almost always nothing is wrong, so the names of the fields are not made before they are needed.
         let size = self.data.as_ref().map_or(0, |data| data.0.len());
         let key = self.partition_key.as_deref();

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_model::{Document, Error, Owner, StreamName};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::errors::fault;
@@ -48,6 +49,18 @@ impl Settings {
         if self.key_id.is_some() { "KMS" } else { "NONE" }
     }
 
+    /// How they are kept.
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Fault> {
+        serde_json::to_vec(self).map_err(|error| Fault::server("InternalFailure", error.to_string()))
+    }
+
+    /// Keeps them.
+    pub(super) async fn keep(&self, context: &Context, stream: &StreamName) -> Result<(), Fault> {
+        let document = vec![Document::new(NAME, self.to_bytes()?)];
+        let owner = Owner::Stream(stream.clone());
+        context.ports.admin.put_documents(&owner, KIND, document).await.map_err(fault)
+    }
+
     /// Largest record, in bytes.
     pub(super) fn record_bytes_max(&self) -> usize {
         self.record_kib_max.unwrap_or(RECORD_KIB_DEFAULT) as usize * 1024
@@ -58,6 +71,19 @@ impl Settings {
 pub(super) async fn load(context: &Context, stream: &StreamName) -> Result<Settings, Fault> {
     let owner = Owner::Stream(stream.clone());
     let document = context.ports.admin.document(&owner, KIND, NAME).await.map_err(fault)?;
+    decode(stream, document)
+}
+
+/// The settings of a stream of a list, which may be deleted by now.
+pub(super) async fn load_listed(context: &Context, stream: &StreamName) -> Result<Settings, Fault> {
+    let owner = Owner::Stream(stream.clone());
+    match context.ports.admin.document(&owner, KIND, NAME).await {
+        Err(Error::StreamNotFound(_)) => Ok(Settings::default()),
+        document => decode(stream, document.map_err(fault)?),
+    }
+}
+
+fn decode(stream: &StreamName, document: Option<Bytes>) -> Result<Settings, Fault> {
     match document {
         Some(bytes) => serde_json::from_slice(&bytes)
             .map_err(|error| fault(Error::Corrupt(format!("the settings of stream `{stream}`: {error}")))),
@@ -76,15 +102,7 @@ pub(super) async fn change<T>(
     let before = settings.clone();
     let value = change(&mut settings)?;
     if settings != before {
-        store(context, stream, &settings).await?;
+        settings.keep(context, stream).await?;
     }
     Ok(value)
-}
-
-async fn store(context: &Context, stream: &StreamName, settings: &Settings) -> Result<(), Fault> {
-    let bytes =
-        serde_json::to_vec(settings).map_err(|error| Fault::server("InternalFailure", error.to_string()))?;
-    let owner = Owner::Stream(stream.clone());
-    let document = vec![Document::new(NAME, bytes)];
-    context.ports.admin.put_documents(&owner, KIND, document).await.map_err(fault)
 }

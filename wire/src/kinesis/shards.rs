@@ -6,7 +6,7 @@ use anabranch_model::limits::PAGE_ENTRIES_MAX;
 use anabranch_model::{SequenceNumber, Shard, ShardId, StreamName, Timestamp};
 use serde::Serialize;
 
-use super::errors::{fault, invalid};
+use super::errors::{fault, invalid, shard_not_found};
 use crate::context::Context;
 use crate::fault::Fault;
 
@@ -105,6 +105,14 @@ pub(super) async fn all(
             return Ok(shards);
         }
     }
+}
+
+/// The shard that is asked for.
+pub(super) async fn find(context: &Context, stream: &StreamName, id: &ShardId) -> Result<Shard, Fault> {
+    // Shards are numbered in the order of their creation, so the one before leads to it.
+    let before = id.number().and_then(|number| number.checked_sub(1)).map(ShardId::numbered);
+    let page = context.ports.streams.shards(stream, before.as_ref(), 1).await.map_err(fault)?;
+    page.entries.into_iter().find(|shard| shard.id == *id).ok_or_else(|| shard_not_found(stream, id))
 }
 
 /// The shards that continue `parent`, which has ended.

@@ -4,7 +4,6 @@ use anabranch_model::{Error, HashKey};
 use serde::Deserialize;
 
 use super::errors::{fault, invalid};
-use super::get_shard_iterator::find;
 use super::records::HASH_KEY;
 use super::shards;
 use super::state::{begin_update, check_changeable};
@@ -33,10 +32,12 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     check_name(&mut validation, "shardToSplit", request.shard_to_split.as_deref());
     let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
     let stream = resolve(&mut validation, name, arn)?;
+    // Whoever changes the number of shards looks at them once.
+    let _changing = context.kinesis.changing().await;
     let summary = context.ports.streams.stream(&stream).await.map_err(fault)?;
     check_changeable(context, &summary)?;
     let id = shards::parse(&request.shard_to_split.unwrap_or_default())?;
-    let shard = find(context, &stream, &id).await?;
+    let shard = shards::find(context, &stream, &id).await?;
     let text = request.new_starting_hash_key.unwrap_or_default();
     let refused = || {
         let (first, last) = shard

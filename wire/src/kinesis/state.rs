@@ -69,6 +69,11 @@ pub(super) fn begin_update(context: &Context, stream: &StreamName) {
     }
 }
 
+/// A stream that is gone is not being changed; a younger one of its name has not been.
+pub(super) fn forget_update(context: &Context, stream: &StreamName) {
+    context.kinesis.updating.lock().remove(stream);
+}
+
 /// Refuses a change of a stream that is not ready for one.
 pub(super) fn check_changeable(context: &Context, stream: &StreamSummary) -> Result<(), Fault> {
     match status(context, stream) {

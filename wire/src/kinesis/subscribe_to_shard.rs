@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::consumer;
 use super::errors::{fault, in_use};
 use super::events::Events;
-use super::get_shard_iterator::find;
+use super::get_records::read;
 use super::state::check_usable;
 use super::stream::check_name;
 use super::{position, shards};
@@ -73,7 +73,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Subscr
     let (stream, consumer) = consumer::of_consumer_arn(context, &arn).await?;
     check_usable(context, &stream).await?;
     let id = shards::parse(&request.shard_id.unwrap_or_default())?;
-    let shard = find(context, &stream, &id).await?;
+    let shard = shards::find(context, &stream, &id).await?;
     let position = match &request.starting_position {
         Some(start) => {
             let kind = start.r#type.as_deref().unwrap_or_default();
@@ -104,7 +104,7 @@ async fn number_before(
     position: Position,
 ) -> Result<SequenceNumber, Fault> {
     let limit = ReadLimit { records: 1, bytes: 1 };
-    let batch = context.ports.streams.read(stream, &shard.id, position, limit).await.map_err(fault)?;
+    let batch = read(context, stream, &shard.id, position, limit).await?;
     if let Some(first) = batch.records.first() {
         return Ok(shards::before(first.sequence));
     }

@@ -1,15 +1,18 @@
 //! UpdateShardCount: shards are split and merged until as many as wanted share the keys evenly.
 
+use std::collections::BTreeMap;
+
 use anabranch_model::limits::OPEN_SHARDS_MAX;
-use anabranch_model::{HashRange, Shard, StreamName};
+use anabranch_model::{HashKey, HashRange, ShardId, StreamName};
 use serde::{Deserialize, Serialize};
 
-use super::errors::{fault, invalid};
+use super::errors::{fault, invalid, too_many_shards};
 use super::shards::{self, Moment, of_moment};
 use super::state::{begin_update, check_changeable};
 use super::stream::{self, resolve};
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::making::to_its_end;
 use crate::validation::Validation;
 
 #[derive(Debug, Deserialize)]
@@ -41,11 +44,17 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         .one_of("scalingType", request.scaling_type.as_deref(), &["UNIFORM_SCALING"]);
     let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
     let stream = resolve(&mut validation, name, arn)?;
+    let target = usize::try_from(request.target_shard_count.unwrap_or(1)).unwrap_or(usize::MAX);
+    let context = context.clone();
+    to_its_end(async move { update(&context, stream, target).await }).await
+}
+
+async fn update(context: &Context, stream: StreamName, target: usize) -> Result<Response, Fault> {
     // One at a time: each looks at the shards that the other changes.
     let _changing = context.kinesis.changing().await;
     let summary = context.ports.streams.stream(&stream).await.map_err(fault)?;
     check_changeable(context, &summary)?;
-    let (current, target) = (summary.open_shards, request.target_shard_count.unwrap_or(1) as usize);
+    let current = summary.open_shards;
     check_target(current, target)?;
     reshard(context, &stream, target).await?;
     begin_update(context, &stream);
@@ -59,8 +68,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
 
 fn check_target(current: usize, target: usize) -> Result<(), Fault> {
     if target > OPEN_SHARDS_MAX {
-        let message = format!("A stream has at most {OPEN_SHARDS_MAX} open shards.");
-        return Err(Fault::client("LimitExceededException", message));
+        return Err(too_many_shards());
     }
     if target > 2 * current {
         return Err(invalid(format!(
@@ -79,28 +87,27 @@ fn check_target(current: usize, target: usize) -> Result<(), Fault> {
 
 /// First every border that is wanted is made, then everything between two of them becomes one.
 async fn reshard(context: &Context, stream: &StreamName, target: usize) -> Result<(), Fault> {
+    let streams = &context.ports.streams;
+    // The open shards by their first key. Nobody else changes them meanwhile.
+    let open = of_moment(shards::all(context, stream, None).await?, Moment::Now);
+    let mut open: BTreeMap<HashKey, ShardId> =
+        open.into_iter().filter_map(|shard| Some((shard.range?.first(), shard.id))).collect();
     let wanted = HashRange::even(target);
     for range in &wanted {
-        let crossed = open(context, stream).await?.into_iter().find(|shard| {
-            shard.range.is_some_and(|shard| shard.contains(range.first()) && shard.first() != range.first())
-        });
-        if let Some(shard) = crossed {
-            context.ports.streams.split(stream, &shard.id, range.first()).await.map_err(fault)?;
+        let border = range.first();
+        let Some((first, crossed)) = open.range(..=border).next_back() else { continue };
+        if *first != border {
+            let first = *first;
+            let [lower, upper] = streams.split(stream, crossed, border).await.map_err(fault)?;
+            open.extend([(first, lower), (border, upper)]);
         }
     }
     for range in &wanted {
-        let mut parts = open(context, stream).await?;
-        parts.retain(|shard| shard.range.is_some_and(|shard| range.contains(shard.first())));
-        parts.sort_by_key(|shard| shard.range.map(HashRange::first));
-        let mut parts = parts.into_iter().map(|shard| shard.id);
-        let Some(mut merged) = parts.next() else { continue };
+        let mut parts = open.range(range.first()..=range.last()).map(|(_, id)| id);
+        let Some(mut merged) = parts.next().cloned() else { continue };
         for part in parts {
-            merged = context.ports.streams.merge(stream, &merged, &part).await.map_err(fault)?;
+            merged = streams.merge(stream, &merged, part).await.map_err(fault)?;
         }
     }
     Ok(())
-}
-
-async fn open(context: &Context, stream: &StreamName) -> Result<Vec<Shard>, Fault> {
-    Ok(of_moment(shards::all(context, stream, None).await?, Moment::Now))
 }

@@ -11,6 +11,10 @@ use super::queue::url;
 use super::settings::Settings;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::making::{Notes, to_its_end};
+
+/// Queues that are being made with settings.
+const NOTES: Notes = Notes("sqs-making");
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -42,19 +46,47 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let mut settings = Settings { attributes: behaviour.kept, ..Settings::default() };
     settings.tag(request.tags.unwrap_or_default())?;
 
+    let context = context.clone();
+    to_its_end(async move { make(&context, &queue, behaviour.options, &settings, &attributes).await }).await
+}
+
+async fn make(
+    context: &Context,
+    queue: &QueueName,
+    options: QueueOptions,
+    settings: &Settings,
+    attributes: &Attributes,
+) -> Result<Response, Fault> {
+    let (name, note) = (queue.as_str(), settings.to_bytes()?);
+    let is_plain = *settings == Settings::default();
     let _changing = context.sqs.changing().await;
-    match context.ports.queues.create_queue(&queue, behaviour.options).await {
-        Ok(()) => {
-            context.sqs.forget_purge(&queue);
-            if settings != Settings::default() {
-                settings.keep(context, &queue).await?;
-            }
+    let unfinished = NOTES.unfinished(context, name).await.map_err(fault)?;
+    match context.ports.queues.queue(queue).await {
+        Ok(_) if unfinished.as_ref().is_some_and(|unfinished| *unfinished == note) => {}
+        Ok(_) => {
+            compare(context, queue, attributes).await?;
+            return Ok(Response { queue_url: url(context, queue) });
         }
-        Err(Error::QueueExists(_)) => compare(context, &queue, &attributes).await?,
-        Err(Error::QueueNotFound(missing)) if missing != queue => return Err(no_dead_letters(&missing)),
+        Err(Error::QueueNotFound(_)) => {
+            if !is_plain {
+                NOTES.begin(context, name, note).await.map_err(fault)?;
+            }
+            let made = context.ports.queues.create_queue(queue, options).await;
+            made.map_err(|error| match error {
+                Error::QueueNotFound(missing) if missing != *queue => no_dead_letters(&missing),
+                error => fault(error),
+            })?;
+            context.sqs.forget_purge(queue);
+        }
         Err(error) => return Err(fault(error)),
     }
-    Ok(Response { queue_url: url(context, &queue) })
+    if !is_plain {
+        settings.keep(context, queue).await?;
+    }
+    if !is_plain || unfinished.is_some() {
+        NOTES.end(context, name).await.map_err(fault)?;
+    }
+    Ok(Response { queue_url: url(context, queue) })
 }
 
 /// A queue that exists is as good as a new one if it has the attributes that were asked for.

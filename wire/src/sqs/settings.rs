@@ -35,11 +35,14 @@ impl Settings {
             .map_err(|error| fault(Error::Corrupt(format!("the settings of queue `{queue}`: {error}"))))
     }
 
+    /// How they are kept.
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Fault> {
+        serde_json::to_vec(self).map_err(|error| Fault::server("InternalFailure", error.to_string()))
+    }
+
     /// Keeps them.
     pub(super) async fn keep(&self, context: &Context, queue: &QueueName) -> Result<(), Fault> {
-        let text =
-            serde_json::to_vec(self).map_err(|error| Fault::server("InternalFailure", error.to_string()))?;
-        let documents = vec![Document::new(NAME, text)];
+        let documents = vec![Document::new(NAME, self.to_bytes()?)];
         context.ports.admin.put_documents(&Owner::Queue(queue.clone()), KIND, documents).await.map_err(fault)
     }
 

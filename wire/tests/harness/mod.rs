@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,6 +114,29 @@ impl Harness {
         let engine = open(folder.path(), &clock);
         let (address, serving, stop) = serve(&engine, &clock, transition, &keys).await;
         Harness { clock, address, engine, transition, keys, folder, serving, stop, http1, http2 }
+    }
+
+    /// Changes a byte of these where they lie on the disk.
+    pub fn damage(&self, bytes: &[u8]) {
+        let mut folders = vec![self.folder.path().to_owned()];
+        let mut found = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let content = std::fs::read(&path).expect("a file");
+                let Some(at) = content.windows(bytes.len()).position(|window| window == bytes) else {
+                    continue;
+                };
+                let file = std::fs::OpenOptions::new().write(true).open(&path).expect("a file");
+                file.write_all_at(&[content[at] ^ 1], at as u64).expect("a byte");
+                found += 1;
+            }
+        }
+        assert!(found > 0, "the bytes are nowhere");
     }
 
     /// Tells the server to stop, as a signal would.
