@@ -112,6 +112,7 @@ impl Upkeep {
             return;
         }
         self.prepare();
+        let settle = &mut self.preparing(settle);
         let now = self.core.clock.elapsed();
         if now.saturating_sub(self.memory.lock().trim_at) >= TRIM_WAIT {
             self.trim(settle);
@@ -141,6 +142,7 @@ impl Upkeep {
             return;
         }
         self.prepare();
+        let settle = &mut self.preparing(settle);
         self.trim(settle);
         self.tend(settle);
         self.fill(settle);
@@ -149,6 +151,15 @@ impl Upkeep {
         self.checkpoint();
         self.clean(settle);
         self.prepare();
+    }
+
+    /// Waits for frames and makes segments ready behind them: what is written here comes to an end although it fills
+    /// several, and writers do not wait for it.
+    fn preparing(&self, settle: &mut dyn FnMut(Done)) -> impl FnMut(Done) {
+        |done| {
+            settle(done);
+            self.prepare();
+        }
     }
 
     /// Whether the directory must be left as it is.
