@@ -1,16 +1,21 @@
-//! The cleaner: writes the live frames of a segment again at the end of the journal, with the sequence numbers they
-//! have, so that the segment can be recycled although streams with long and short retention share it.
+//! The cleaner: writes what is live in a segment again at the end of the journal, so that the segment can be recycled
+//! although streams with long and short retention share it with messages. Records keep the sequence numbers that they
+//! have, and messages their places.
 
 use std::sync::Arc;
 
 use anabranch_model::{Error, Result};
+use bytes::Bytes;
 
 use crate::core::{Core, Halt};
 use crate::journal::frame::{HEADER_BYTES, payload_range};
 use crate::journal::recovery::Window;
 use crate::journal::sequencer::Done;
 use crate::journal::{Draft, Header, Kind, Label, Refusal, Segment, Urgency};
+use crate::rows::Change;
+use crate::rows::change::{self, with_places};
 use crate::state::ShardKey;
+use crate::state::reference::{Reference, STAYING_BYTES_MIN};
 use crate::stream::catalogue::Effect;
 use crate::stream::records::sequence;
 use crate::stream::shard::Shard;
@@ -18,40 +23,77 @@ use crate::stream::shard::Shard;
 /// Bytes that are in flight at most.
 const BATCH_BYTES: u64 = 1 << 20;
 
+/// Messages that are to be written again.
+#[derive(Default)]
+struct Messages {
+    keys: Vec<Bytes>,
+    bytes: u64,
+    /// Bytes of those that were written again already.
+    written_bytes: u64,
+}
+
 impl Core {
-    /// Moves every live frame out of a segment. Returns how many there were.
+    /// Moves every live frame and message out of a segment, as far as there is memory for messages. Returns how many
+    /// there were. A damaged frame is an error that comes last: what can be moved is.
     pub fn clean(&self, number: u64, settle: &mut dyn FnMut(Done)) -> Result<usize> {
         let start = self.segments.start_of(number);
         let Some(segment) = self.segments.holding(start) else { return Ok(0) };
         let (mut window, mut offset, mut moved) = (Window::default(), 0, 0);
         let (mut batch, mut batch_bytes) = (Vec::new(), 0);
+        let (mut messages, mut damage) = (Messages::default(), None);
         loop {
             let header = header_at(&mut window, &segment, offset, start)?;
-            if header.kind == Kind::End {
-                break;
-            }
-            if header.kind == Kind::Records
-                && let Some(shard) = self.live_shard(&header)?
-            {
-                let frame = HEADER_BYTES + header.payload_bytes as usize;
-                let bytes =
-                    window.bytes(&segment, offset, frame).map_err(|error| damaged(start + offset, &error))?;
-                let payload = &bytes[payload_range(header.payload_bytes)];
-                if !header.matches(payload) {
-                    return Err(damaged(start + offset, &"checksum"));
+            match header.kind {
+                Kind::End => break,
+                Kind::Records => {
+                    if let Some(shard) = self.live_shard(&header)? {
+                        let payload = payload_at(&mut window, &segment, offset, &header)?;
+                        batch.push((copy(&header, payload), shard));
+                        batch_bytes += header.frame_bytes();
+                        moved += 1;
+                    }
                 }
-                batch.push((copy(&header, payload), shard));
-                batch_bytes += header.frame_bytes();
-                moved += 1;
+                Kind::Rows if header.payload_bytes as usize >= STAYING_BYTES_MIN => {
+                    match payload_at(&mut window, &segment, offset, &header).and_then(|payload| {
+                        change::decode(payload).map_err(|_| damaged(header.position, &"changes"))
+                    }) {
+                        Ok(changes) => moved += self.add_messages(header.position, changes, &mut messages)?,
+                        Err(error) => damage = Some(error),
+                    }
+                }
+                Kind::Rows | Kind::Catalogue | Kind::Opened => {}
             }
             offset += header.frame_bytes();
             if batch_bytes >= BATCH_BYTES {
                 self.write_again(std::mem::take(&mut batch), settle)?;
                 batch_bytes = 0;
             }
+            if messages.bytes >= BATCH_BYTES {
+                messages.written_bytes += std::mem::take(&mut messages.bytes);
+                self.write_messages_again(std::mem::take(&mut messages.keys), settle)?;
+            }
         }
         self.write_again(batch, settle)?;
-        Ok(moved)
+        self.write_messages_again(messages.keys, settle)?;
+        damage.map_or(Ok(moved), Err)
+    }
+
+    /// Adds the messages that still stand in a frame. They are in memory until a checkpoint comes, so the others wait for
+    /// it if there are many.
+    fn add_messages(&self, position: u64, changes: Vec<Change>, messages: &mut Messages) -> Result<usize> {
+        if messages.written_bytes > 0 && self.rows.is_checkpoint_due() {
+            return Ok(0);
+        }
+        let mut added = 0;
+        for (Change { key, value, .. }, place) in with_places(position, changes) {
+            let (key, bytes) = (key.at(position), value.map_or(0, |value| value.len()));
+            if Reference::suits(&key, bytes) && self.rows.stays_at(&key)? == Some(place) {
+                messages.keys.push(key);
+                messages.bytes += bytes as u64;
+                added += 1;
+            }
+        }
+        Ok(added)
     }
 
     /// The shard that still refers to the frame at this place.
@@ -96,6 +138,18 @@ fn header_at(window: &mut Window, segment: &Arc<Segment>, offset: u64, start: u6
     let bytes =
         window.bytes(segment, offset, HEADER_BYTES).map_err(|error| damaged(start + offset, &error))?;
     Header::decode(bytes, start + offset).ok_or_else(|| damaged(start + offset, &"header"))
+}
+
+fn payload_at<'w>(
+    window: &'w mut Window,
+    segment: &Arc<Segment>,
+    offset: u64,
+    header: &Header,
+) -> Result<&'w [u8]> {
+    let frame = HEADER_BYTES + header.payload_bytes as usize;
+    let bytes = window.bytes(segment, offset, frame).map_err(|error| damaged(header.position, &error))?;
+    let payload = &bytes[payload_range(header.payload_bytes)];
+    if header.matches(payload) { Ok(payload) } else { Err(damaged(header.position, &"checksum")) }
 }
 
 fn copy(header: &Header, payload: &[u8]) -> Draft {

@@ -38,7 +38,7 @@ pub struct Core {
     pub blobs: Blobs,
     /// The byte budget.
     pub budget: Arc<Budget>,
-    /// How far the visible side goes. Held while frames are published, so that a checkpoint sees whole groups.
+    /// How far the visible side goes. Held while frames are published, so that a checkpoint sees whole frames.
     pub published: Mutex<Published>,
     /// Whether the limits of Kinesis apply.
     pub shard_limits: bool,
@@ -55,6 +55,8 @@ pub struct Published {
     pub position: u64,
     /// The last frame before it that changed state.
     pub last_state: u64,
+    /// The last frame of this opening that changed the catalogue, or 0.
+    pub last_catalogue: u64,
     /// Entries that were published and not collected by a checkpoint.
     pub uncollected: usize,
 }

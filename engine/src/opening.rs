@@ -75,6 +75,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         published: Mutex::new(Published {
             position: covered.position,
             last_state: covered.last_state,
+            last_catalogue: 0,
             uncollected: 0,
         }),
         shard_limits: options.shard_limits,
@@ -121,8 +122,8 @@ fn create(disk: &Arc<dyn Disk>, segment_bytes: u64) -> Result<Format> {
 }
 
 /// Opens the state, or builds it again if it cannot be trusted.
-fn open_state(disk: &Arc<dyn Disk>, segments: &Segments, cache_bytes: usize) -> Result<(State, Loaded)> {
-    let opened = State::open(disk.clone(), cache_bytes);
+fn open_state(disk: &Arc<dyn Disk>, segments: &Arc<Segments>, cache_bytes: usize) -> Result<(State, Loaded)> {
+    let opened = State::open(disk.clone(), segments.clone(), cache_bytes);
     match opened.and_then(|state| state.load().map(|loaded| (state, loaded))) {
         Err(Error::Corrupt(reason)) => {
             tracing::error!(reason, "the state is built again from the journal");
@@ -229,8 +230,12 @@ fn replay_records(core: &Core, header: &Header) {
 fn settle(core: &mut Core, recovered: &Recovered, covered: Covered) -> Result<()> {
     core.sequencer = Arc::new(Sequencer::new(core.segments.bytes, recovered.end, recovered.last_state));
     core.epoch = recovered.epoch;
-    *core.published.lock() =
-        Published { position: recovered.end, last_state: recovered.last_state, uncollected: 0 };
+    *core.published.lock() = Published {
+        position: recovered.end,
+        last_state: recovered.last_state,
+        last_catalogue: 0,
+        uncollected: 0,
+    };
     if let Some(reason) = &recovered.state_lost {
         let reason = format!("the directory is open for reading only: {reason}");
         tracing::error!("{reason}");

@@ -20,7 +20,7 @@ use crate::stream::shard::Shard;
 const FILE_DAMAGED: &str = "state.redb.damaged";
 
 /// Builds the file anew and opens it. What is left of the old one is put aside.
-pub fn rebuild(disk: &Arc<dyn Disk>, segments: &Segments, cache_bytes: usize) -> Result<State> {
+pub fn rebuild(disk: &Arc<dyn Disk>, segments: &Arc<Segments>, cache_bytes: usize) -> Result<State> {
     let copy = CatalogueCopy::read(disk)?;
     if copy.rows {
         return Err(rows_lost());
@@ -49,7 +49,7 @@ pub fn rebuild(disk: &Arc<dyn Disk>, segments: &Segments, cache_bytes: usize) ->
         disk.rename(FILE, FILE_DAMAGED).map_err(io_error)?;
     }
     State::create(disk, &checkpoint)?;
-    State::open(disk.clone(), cache_bytes)
+    State::open(disk.clone(), segments.clone(), cache_bytes)
 }
 
 struct Rebuilding {

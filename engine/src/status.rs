@@ -34,7 +34,7 @@ pub struct Status {
     pub segments_dead: usize,
     /// Size of each.
     pub segment_bytes: u64,
-    /// Bytes of frames that a shard refers to.
+    /// Bytes that a shard or a row refers to.
     pub live_bytes: u64,
     /// The oldest segment in use.
     pub oldest_segment: Option<u64>,

@@ -3,7 +3,7 @@
 //! In the order of a tick: prepare segments, trim what is past its retention, remove what blobs left behind, store a
 //! checkpoint, retire segments without live frames, and clean one that has few.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use crate::ballast::Ballast;
 use crate::core::Core;
+use crate::journal::Segment;
 use crate::journal::sequencer::Done;
 use crate::state::{CatalogueCopy, Checkpoint, Covered, Outcome, ShardKey};
 use crate::stream::shard::Shard;
@@ -26,6 +27,8 @@ const CHECKPOINT_WAIT: Duration = Duration::from_secs(10);
 const IDLE_AFTER: Duration = Duration::from_secs(60);
 /// Dead segments that are kept then.
 const DEAD_KEPT_WHEN_IDLE: usize = 1;
+/// Segments that the journal may have beyond twice what is live in it before messages are moved.
+const DEAD_SHARE_SEGMENTS: u64 = 8;
 /// How often retention is looked at.
 const TRIM_WAIT: Duration = Duration::from_secs(30);
 
@@ -46,18 +49,28 @@ struct Memory {
     number: u64,
     /// A checkpoint that failed. It may be in the state all the same, so it is repeated before the next is collected.
     failed: Option<Collected>,
-    /// The last change of the catalogue that its copy contains.
-    copied_state: u64,
+    /// What the copy of the catalogue contains.
+    copied: Option<Copied>,
     checkpoint_at: Duration,
     trim_at: Duration,
     /// Segments with damaged frames: these cannot be moved, so the segment waits for its retention.
     damaged: HashSet<u64>,
+    /// Segments that messages have just gone from. The others mostly follow soon, so they are not worth a move yet.
+    emptied: BTreeSet<u64>,
+}
+
+/// What a copy of the catalogue contains. Whether there are rows is all that it says of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Copied {
+    /// The last change of the catalogue.
+    last_catalogue: u64,
+    rows: bool,
 }
 
 /// What changed up to one moment.
 struct Collected {
     checkpoint: Checkpoint,
-    copy: Option<CatalogueCopy>,
+    copy: Option<(CatalogueCopy, Copied)>,
     shards: BTreeMap<ShardKey, Arc<Shard>>,
 }
 
@@ -70,10 +83,11 @@ impl Upkeep {
             covered,
             number,
             failed: None,
-            copied_state: u64::MAX,
+            copied: None,
             checkpoint_at: now,
             trim_at: now,
             damaged: HashSet::new(),
+            emptied: BTreeSet::new(),
         };
         let ballast = Ballast::new(core.disk.clone());
         Upkeep {
@@ -98,6 +112,7 @@ impl Upkeep {
             return;
         }
         self.prepare();
+        let settle = &mut self.preparing(settle);
         let now = self.core.clock.elapsed();
         if now.saturating_sub(self.memory.lock().trim_at) >= TRIM_WAIT {
             self.trim(settle);
@@ -127,6 +142,7 @@ impl Upkeep {
             return;
         }
         self.prepare();
+        let settle = &mut self.preparing(settle);
         self.trim(settle);
         self.tend(settle);
         self.fill(settle);
@@ -135,6 +151,15 @@ impl Upkeep {
         self.checkpoint();
         self.clean(settle);
         self.prepare();
+    }
+
+    /// Waits for frames and makes segments ready behind them: what is written here comes to an end although it fills
+    /// several, and writers do not wait for it.
+    fn preparing(&self, settle: &mut dyn FnMut(Done)) -> impl FnMut(Done) {
+        |done| {
+            settle(done);
+            self.prepare();
+        }
     }
 
     /// Whether the directory must be left as it is.
@@ -305,8 +330,9 @@ impl Upkeep {
             live: core.segments.all().iter().map(|segment| (segment.number, segment.live())).collect(),
             segment_bytes: core.segments.bytes,
         };
-        let stale = memory.copied_state != published.last_state;
-        let copy = stale.then(|| core.copy_catalogue(covered));
+        let copied = Copied { last_catalogue: published.last_catalogue, rows: core.rows.any() };
+        let stale = memory.copied != Some(copied);
+        let copy = stale.then(|| (core.copy_catalogue(covered), copied));
         Collected { checkpoint, copy, shards: dirty.shards }
     }
 
@@ -326,20 +352,27 @@ impl Upkeep {
         for key in &outcome.unfinished {
             core.catalogue.mark(&shards[key]);
         }
-        self.count_off(&outcome);
+        self.count(&outcome);
+        self.memory.lock().emptied = outcome.released.into_keys().collect();
         // Without the copy the journal must keep what only the copy would have.
-        if let Some(copy) = copy {
+        if let Some((copy, copied)) = copy {
             copy.write(&core.disk)?;
-            self.memory.lock().copied_state = copy.covered.last_state;
+            self.memory.lock().copied = Some(copied);
         }
         self.retire(checkpoint.covered.position);
         metrics::counter!("anabranch_checkpoints_total").increment(1);
         Ok(())
     }
 
-    /// Counts off what the checkpoint dropped.
-    fn count_off(&self, outcome: &Outcome) {
+    /// Counts what the checkpoint left in the journal, and what it dropped.
+    fn count(&self, outcome: &Outcome) {
         for segment in self.core.segments.all() {
+            if let Some(kept) = outcome.kept.get(&segment.number) {
+                segment.add_messages(*kept);
+            }
+            if let Some(released) = outcome.released.get(&segment.number) {
+                segment.forget_messages(*released);
+            }
             if let Some(freed) = outcome.freed.get(&segment.number) {
                 segment.remove_live(*freed);
             }
@@ -365,22 +398,10 @@ impl Upkeep {
         }
     }
 
-    /// Rewrites the live frames of the segment that has the fewest, if these are less than half of it. The next
-    /// checkpoint retires it.
+    /// Rewrites what is live in the segment that has the least, if that is less than half of it. The next checkpoint
+    /// retires it.
     fn clean(&self, settle: &mut dyn FnMut(Done)) {
-        let covered = self.covered() / self.core.segments.bytes;
-        let sealed: BTreeMap<u64, u64> = {
-            let memory = self.memory.lock();
-            let candidate = |number: &u64| *number < covered && !memory.damaged.contains(number);
-            let all = self.core.segments.all();
-            // One without live frames waits for a reader to let go of it, and there is nothing to move.
-            let sealed = all.iter().filter(|s| candidate(&s.number) && s.live() > 0);
-            sealed.map(|s| (s.live(), s.number)).collect()
-        };
-        let Some((live, number)) = sealed.into_iter().next() else { return };
-        if live >= self.core.segments.bytes / 2 {
-            return;
-        }
+        let Some(number) = self.to_clean() else { return };
         match self.core.clean(number, settle) {
             Ok(moved) => tracing::debug!(segment = number, moved, "cleaned a segment"),
             Err(Error::Corrupt(text)) => {
@@ -393,6 +414,31 @@ impl Upkeep {
             }
             Err(error) => tracing::debug!(%error, segment = number, "cleaning is put off"),
         }
+    }
+
+    /// The segment that should be cleaned.
+    ///
+    /// A segment with messages waits. If some of them have just gone, the others mostly follow soon; and as long as the
+    /// journal is not twice what is live in it, there is no need.
+    fn to_clean(&self) -> Option<u64> {
+        let (covered, size) = (self.covered() / self.core.segments.bytes, self.core.segments.bytes);
+        let memory = self.memory.lock();
+        let sealed: Vec<_> = self.core.segments.all();
+        let sealed: Vec<_> = sealed.iter().filter(|segment| segment.number < covered).collect();
+        let live: u64 = sealed.iter().map(|segment| segment.live()).sum();
+        let full = self.core.sequencer.is_full();
+        let crowded = full || sealed.len() as u64 > 2 * live / size + DEAD_SHARE_SEGMENTS;
+        let waits = |segment: &Segment| {
+            let emptying = memory.emptied.contains(&segment.number) && !full;
+            emptying || (segment.messages() > 0 && !crowded)
+        };
+        // One without live frames waits for a reader to let go of it, and there is nothing to move.
+        let worth = |segment: &Segment| (1..size / 2).contains(&segment.live()) && !waits(segment);
+        let candidates = sealed.into_iter().filter(|segment| !memory.damaged.contains(&segment.number));
+        candidates
+            .filter(|segment| worth(segment))
+            .min_by_key(|segment| segment.live())
+            .map(|found| found.number)
     }
 }
 

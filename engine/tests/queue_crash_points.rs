@@ -170,6 +170,39 @@ fn fifo() -> Script {
     script
 }
 
+fn long(label: &str, numbers: std::ops::Range<usize>) -> Vec<String> {
+    bodies(label, numbers).into_iter().map(|body| body + &".".repeat(1_400)).collect()
+}
+
+/// Bodies that stay in the journal, and are moved there.
+fn moved() -> Script {
+    let mut script = Script::new();
+    script.call(Call::Create("work", QueueOptions::default()));
+    let labels = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+    for label in labels {
+        let messages = long(label, 0..10).into_iter().map(NewMessage::new).collect();
+        script.call(Call::Send("work", messages));
+        script.call(Call::Receive("work", 60 * SECOND));
+        script.call(Call::Delete("work", long(label, 1..10)));
+    }
+    let oldest = |script: &Script| script.twin.engine().status().oldest_segment;
+    script.rest(SECOND);
+    let before = oldest(&script);
+    for _ in 0..4 {
+        script.rest(SECOND);
+    }
+    assert!(oldest(&script) > before, "one message of ten keeps no segment");
+    script.call(Call::Delete("work", long("a", 0..1)));
+    script.reopen();
+    script.rest(60 * SECOND);
+    script.call(Call::Receive("work", 5 * SECOND));
+    script.call(Call::Delete("work", long("b", 0..1)));
+    script.rest(SECOND);
+    script.call(Call::Purge("work"));
+    script.rest(SECOND);
+    script
+}
+
 fn lose_power(script: Script) {
     let Script { twin, steps } = script;
     let (mut crashes, disk) = (0, &twin.disk);
@@ -218,6 +251,11 @@ fn survive(steps: &[Step], point: &CrashPoint, seed: u64) -> Result<(), String> 
 #[test]
 fn standard_queues_survive_power_loss() {
     lose_power(standard());
+}
+
+#[test]
+fn messages_that_the_cleaner_moves_survive_power_loss() {
+    lose_power(moved());
 }
 
 #[test]

@@ -53,6 +53,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Every second body is long enough to stay in the journal.
+fn body(number: usize) -> String {
+    format!("message {number}{}", ".".repeat(number % 2 * 600))
+}
+
 struct Walk {
     twin: Twin,
     sent: usize,
@@ -80,12 +85,12 @@ impl Walk {
 
     fn message(&mut self) -> NewMessage {
         self.sent += 1;
-        NewMessage::new(format!("message {}", self.sent))
+        NewMessage::new(body(self.sent))
     }
 
     /// One of the messages that were sent so far.
     fn some(&self, pick: usize) -> Vec<String> {
-        (0..3).map(|more| format!("message {}", pick.wrapping_add(more) % self.sent.max(1) + 1)).collect()
+        (0..3).map(|more| body(pick.wrapping_add(more) % self.sent.max(1) + 1)).collect()
     }
 
     fn take(&mut self, step: Step) {

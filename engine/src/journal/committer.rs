@@ -18,6 +18,10 @@ use super::sequencer::{Pending, Sequencer};
 /// Bytes of one write, about: a longer one would only make the first callers wait for the last.
 const WRITE_BYTES_MAX: u64 = 4 << 20;
 
+/// Frames that are shown before those who wait for them are answered. With more, the first of a group would wait for
+/// the last; with fewer, each is a lock taken and given back.
+const SHOWN_MAX: usize = 8;
+
 /// A frame that is durable.
 pub struct Durable<E> {
     /// Where it stands.
@@ -32,14 +36,13 @@ pub struct Durable<E> {
 
 /// Makes durable frames visible.
 pub trait Publish<E>: Send + Sync {
-    /// Called with the frames of one write in their order, and the position behind them.
+    /// Called with a few frames of one write in their order, and the position behind them.
     fn publish(&self, frames: Vec<Durable<E>>, end: u64);
 }
 
 /// Frames of one write that are durable, and who waits for them.
 pub struct Group<E> {
     frames: Vec<Durable<E>>,
-    end: u64,
     waiting: Vec<Waiter>,
 }
 
@@ -84,12 +87,15 @@ impl<E, P: Publish<E>> Committer<E, P> {
         any
     }
 
-    /// Makes a durable group visible, and answers those who wait for it.
+    /// Makes a durable group visible, and answers those who wait for it as soon as what they wait for is.
     pub fn show(&self, group: Group<E>) {
-        if !group.frames.is_empty() {
-            self.publisher.publish(group.frames, group.end);
+        let (mut frames, mut waiting) = (group.frames.into_iter(), group.waiting.into_iter().peekable());
+        loop {
+            let shown: Vec<Durable<E>> = frames.by_ref().take(SHOWN_MAX).collect();
+            let Some(end) = shown.last().map(|frame| frame.next) else { return };
+            self.publisher.publish(shown, end);
+            acknowledge(std::iter::from_fn(|| waiting.next_if(|waiter| waiter.position < end)), &Ok(()));
         }
-        acknowledge(group.waiting, Ok(()));
     }
 
     /// Writes what has arrived; `None` if nothing had. The group has to be shown.
@@ -101,7 +107,7 @@ impl<E, P: Publish<E>> Committer<E, P> {
         match self.make_durable(start, &frames) {
             Ok(end) => {
                 self.durable.store(end, Ordering::Release);
-                Some(Group { frames, end, waiting })
+                Some(Group { frames, waiting })
             }
             Err(error) => {
                 // Nothing is known about the bytes of a failed write or sync. Whoever opens the directory again
@@ -109,8 +115,8 @@ impl<E, P: Publish<E>> Committer<E, P> {
                 let reason = format!("writing the journal failed: {error}; open the directory again");
                 tracing::error!(%error, position = start, "the journal stops");
                 self.sequencer.stop(&reason);
-                acknowledge(waiting, Err(Error::Stopped(reason)));
-                Some(Group { frames: Vec::new(), end: start, waiting: Vec::new() })
+                acknowledge(waiting, &Err(Error::Stopped(reason)));
+                Some(Group { frames: Vec::new(), waiting: Vec::new() })
             }
         }
     }
@@ -120,7 +126,8 @@ impl<E, P: Publish<E>> Committer<E, P> {
         group
             .into_iter()
             .map(|pending| {
-                waiting.extend(pending.done.map(|done| Waiter { done, _permit: pending.permit }));
+                let (position, _permit) = (pending.position, pending.permit);
+                waiting.extend(pending.done.map(|done| Waiter { position, done, _permit }));
                 let next = match *pending.draft.label() {
                     Label { kind: Kind::End, origin: Some(start), .. } => start,
                     _ => pending.position + pending.draft.bytes(),
@@ -146,11 +153,13 @@ impl<E, P: Publish<E>> Committer<E, P> {
 
 /// Who waits for a frame, with the memory that is free once it is written.
 struct Waiter {
+    /// The frame.
+    position: u64,
     done: oneshot::Sender<Result<(), Error>>,
     _permit: Option<tokio::sync::OwnedSemaphorePermit>,
 }
 
-fn acknowledge(waiting: Vec<Waiter>, outcome: Result<(), Error>) {
+fn acknowledge(waiting: impl IntoIterator<Item = Waiter>, outcome: &Result<(), Error>) {
     for waiter in waiting {
         // A caller that went away does not want to know.
         let _ = waiter.done.send(outcome.clone());

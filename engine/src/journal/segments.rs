@@ -33,23 +33,44 @@ pub struct Segment {
     /// The open file.
     pub file: Arc<dyn DiskFile>,
     live: AtomicU64,
+    /// How much of it is messages, as far as this opening knows.
+    messages: AtomicU64,
 }
 
 impl Segment {
-    /// Bytes of frames that a shard still refers to.
+    /// Bytes that a shard or a row still refers to.
     pub fn live(&self) -> u64 {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Counts a frame as live.
+    /// Counts bytes as live.
     pub fn add_live(&self, bytes: u64) {
         self.live.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts a frame as dead.
+    /// Counts bytes as dead.
     pub fn remove_live(&self, bytes: u64) {
         let before = self.live.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "segment {} counts fewer live bytes than none", self.number);
+    }
+}
+
+impl Segment {
+    /// Live bytes of messages that this opening has counted.
+    pub fn messages(&self) -> u64 {
+        self.messages.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes of messages as live.
+    pub fn add_messages(&self, bytes: u64) {
+        self.add_live(bytes);
+        self.messages.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts bytes of messages no longer. That they are dead is counted with [`Segment::remove_live`].
+    pub fn forget_messages(&self, bytes: u64) {
+        let less = |messages: u64| Some(messages.saturating_sub(bytes));
+        let _ = self.messages.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
@@ -70,7 +91,10 @@ impl Segments {
         for name in disk.list(FOLDER)? {
             let Some(number) = number_of(&name) else { continue };
             let file = disk.open(&format!("{FOLDER}/{name}"), Open::Existing)?;
-            used.insert(number, Arc::new(Segment { number, file, live: AtomicU64::new(0) }));
+            used.insert(
+                number,
+                Arc::new(Segment { number, file, live: AtomicU64::new(0), messages: AtomicU64::new(0) }),
+            );
         }
         let next_number = used.keys().next_back().map_or(1, |last| last + 1);
         Ok(Segments {
@@ -144,7 +168,8 @@ impl Segments {
             self.dead.lock().push(path);
             return Err(error);
         }
-        let segment = Arc::new(Segment { number, file, live: AtomicU64::new(0) });
+        let segment =
+            Arc::new(Segment { number, file, live: AtomicU64::new(0), messages: AtomicU64::new(0) });
         self.used.write().insert(number, segment.clone());
         Ok(segment)
     }

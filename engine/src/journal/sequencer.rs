@@ -22,7 +22,10 @@ use super::frame::{Draft, HEADER_BYTES, Kind, Label};
 pub enum Urgency {
     /// Writes that need new room; refused when only the reserve is left.
     Normal,
-    /// Writes that give room back, such as deletes and trimming; they may use the reserve.
+    /// Writes that must come before others can give room back, such as receives; they may use half of the reserve.
+    Freeing,
+    /// Writes that give room back, such as deletes and trimming; they may use the reserve, and are taken even while the
+    /// journal is drained.
     Upkeep,
 }
 
@@ -127,12 +130,17 @@ impl<E> Sequencer<E> {
         if let Some(reason) = &inner.stopped {
             return Err(Refusal::Stopped(reason.clone()));
         }
-        if inner.draining && urgency == Urgency::Normal {
+        if inner.draining && urgency != Urgency::Upkeep {
             return Err(Refusal::Stopped("it is shutting down".into()));
         }
-        let needed = self.segments_needed(&inner, sizes);
-        let reserve = usize::from(urgency == Urgency::Normal);
-        if needed > 0 && needed + reserve > inner.ready.len() {
+        let (needed, room) = self.segments_needed(&inner, sizes);
+        let reserve = match urgency {
+            Urgency::Normal => usize::from(needed > 0),
+            // The rest is for those who really give room back.
+            Urgency::Freeing => usize::from(room < self.segment_bytes / 2),
+            Urgency::Upkeep => 0,
+        };
+        if needed + reserve > inner.ready.len() {
             inner.wanted = needed + reserve;
             let refusal = if inner.full { Refusal::Full } else { Refusal::NotReady };
             drop(inner);
@@ -143,7 +151,8 @@ impl<E> Sequencer<E> {
         Ok(Turn { sequencer: self, inner })
     }
 
-    fn segments_needed(&self, inner: &Inner<E>, sizes: impl Iterator<Item = u64>) -> usize {
+    /// How many more segments frames of these sizes need, and the room that is left in the last of them.
+    fn segments_needed(&self, inner: &Inner<E>, sizes: impl Iterator<Item = u64>) -> (usize, u64) {
         let (mut room, mut needed) = (inner.segment_end - inner.next - END_BYTES, 0);
         for size in sizes {
             if size > room {
@@ -152,7 +161,7 @@ impl<E> Sequencer<E> {
             }
             room -= size;
         }
-        needed
+        (needed, room)
     }
 
     /// How many more segments should be prepared: one stands in reserve, and one more is wanted as soon as the active

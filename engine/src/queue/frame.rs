@@ -118,6 +118,11 @@ impl<'a> Frame<'a> {
         self.bytes >= self.bytes_max
     }
 
+    /// Whether it would be too large with so many more bytes of bodies.
+    pub fn would_be_large(&self, bytes: usize) -> bool {
+        self.bytes + bytes > self.bytes_max
+    }
+
     fn find_changed(&self, key: &[u8]) -> std::result::Result<usize, usize> {
         self.changes.binary_search_by(|(other, _)| other[..].cmp(key))
     }
@@ -182,7 +187,7 @@ impl<'a> Frame<'a> {
     }
 
     /// A row gets a value.
-    pub fn put(&mut self, key: Bytes, value: Vec<u8>) {
+    pub fn put(&mut self, key: Bytes, value: impl Into<Bytes>) {
         let fresh = self.changed(&key).is_some_and(|changed| changed.fresh);
         self.set(key, Changed { value: Some(value.into()), fresh });
     }

@@ -111,6 +111,16 @@ pub fn body(number: u64, place: &Place) -> Bytes {
     key.into()
 }
 
+/// Whether a row is the body of a message.
+pub fn is_body(key: &[u8]) -> bool {
+    key.len() == 27 && key[0] == Space::QueueRows as u8 && key[9..11] == [b'q', BODY]
+}
+
+/// The number of the queue that a row of [`owner`] belongs to.
+pub fn owner_of(key: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(key.get(1..9)?.try_into().ok()?))
+}
+
 /// Between which keys the bodies lie, from a place on.
 pub fn bodies(number: u64, from: &Place) -> (Bytes, Bytes) {
     (body(number, from), kind(number, BODY + 1).into())
@@ -263,6 +273,8 @@ mod tests {
             prop_assert_eq!(Place::from_u128(place.to_u128()), place);
             prop_assert_eq!(Place::parse(&place.to_string()), Some(place));
             prop_assert_eq!(place_of(&body(7, &place)), Some(place));
+            prop_assert_eq!((is_body(&body(7, &place)), owner_of(&body(7, &place))), (true, Some(7)));
+            prop_assert!(!is_body(&state(7, &place)) && !is_body(&waiting(7, due, &place, change)));
             prop_assert_eq!(place_of(&state(7, &place)), Some(place));
             prop_assert_eq!(waiting_parts(&waiting(7, due, &place, change)), Some((due, position, index)));
             prop_assert_eq!(placed(&group(7, "g", &place)), Some((position, index)));

@@ -19,7 +19,7 @@
 //!
 //! Read in this order: what is stored ([`keys`], [`stored`]), one queue ([`held`], [`counts`], [`frame`], [`place`], [`window`]),
 //! the calls ([`catalogue`], [`send`], [`receive`], [`receipts`], [`purge`]), dead letters ([`bury`], [`moves`]), and
-//! what happens by itself ([`upkeep`]).
+//! what happens by itself ([`upkeep`], [`carry`]).
 
 pub mod keys;
 pub mod options;
@@ -38,6 +38,7 @@ pub mod receive;
 pub mod send;
 
 pub mod bury;
+pub mod carry;
 pub mod moves;
 pub mod upkeep;
 

@@ -118,9 +118,11 @@ impl Core {
             }
             let number = frame.held.number;
             frame.wakes += usize::from(picked.more);
+            // Who cannot receive cannot delete. Dead letters are written anew, and that takes room.
+            let urgency = if target.is_some() { Urgency::Normal } else { Urgency::Freeing };
             let frames = std::iter::once(frame).chain(target).collect();
             let none = self.rows.accept(Vec::new());
-            let (_, done) = write(self, none, frames, Vec::new(), Urgency::Normal, &mut permit)?;
+            let (_, done) = write(self, none, frames, Vec::new(), urgency, &mut permit)?;
             let empty = picked.given.is_empty();
             Ok((if empty { Taken::Changed } else { Taken::Given(number, picked.given) }, done))
         })

@@ -10,6 +10,7 @@
 use bytes::Bytes;
 
 use crate::encoding::{Malformed, Put, Take};
+use crate::journal::frame::HEADER_BYTES;
 use crate::journal::{Draft, Kind, Label};
 
 /// A changed row.
@@ -30,13 +31,19 @@ pub enum Key {
     Exact(Bytes),
     /// Completed by the position of the frame and an index, both big-endian: unique, and in the order of the journal.
     Placed(Bytes, u16),
+    /// One that its frame has completed. The frame itself stores no position.
+    Completed(Bytes),
 }
+
+/// Bytes that a frame adds to a key when it completes it, of which it stores the index.
+const PLACE_BYTES: usize = 8 + INDEX_BYTES;
+const INDEX_BYTES: usize = 2;
 
 impl Key {
     /// The key in a frame at this position.
     pub fn at(self, position: u64) -> Bytes {
         match self {
-            Key::Exact(key) => key,
+            Key::Exact(key) | Key::Completed(key) => key,
             Key::Placed(prefix, index) => place(&prefix, position, index).into(),
         }
     }
@@ -44,21 +51,33 @@ impl Key {
     /// Completes the key in a frame at this position.
     pub fn complete(&mut self, position: u64) {
         if let Key::Placed(prefix, index) = self {
-            *self = Key::Exact(place(prefix, position, *index).into());
+            *self = Key::Completed(place(prefix, position, *index).into());
         }
     }
 
     /// A key that is complete; otherwise what it begins with.
     pub fn exact(&self) -> &Bytes {
         match self {
-            Key::Exact(key) | Key::Placed(key, _) => key,
+            Key::Exact(key) | Key::Placed(key, _) | Key::Completed(key) => key,
+        }
+    }
+
+    /// What a frame stores of it, the index last where the frame completes it.
+    fn parts(&self) -> (&[u8], Option<[u8; INDEX_BYTES]>) {
+        match self {
+            Key::Exact(key) => (key, None),
+            Key::Placed(prefix, index) => (prefix, Some(index.to_le_bytes())),
+            Key::Completed(key) => {
+                let (rest, index) = key.split_last_chunk().expect("a completed key has an index");
+                (&rest[..key.len() - PLACE_BYTES], Some(u16::from_be_bytes(*index).to_le_bytes()))
+            }
         }
     }
 }
 
 /// A key that a frame at `position` completes.
 pub fn place(prefix: &[u8], position: u64, index: u16) -> Vec<u8> {
-    let mut key = Vec::with_capacity(prefix.len() + 10);
+    let mut key = Vec::with_capacity(prefix.len() + PLACE_BYTES);
     key.extend_from_slice(prefix);
     key.extend_from_slice(&position.to_be_bytes());
     key.extend_from_slice(&index.to_be_bytes());
@@ -93,24 +112,24 @@ impl Change {
 
     /// Bytes of this change in a frame.
     fn bytes(&self) -> usize {
-        let key = match &self.key {
-            Key::Exact(key) => key.len(),
-            Key::Placed(prefix, _) => prefix.len() + 2,
-        };
+        let (key, index) = self.key.parts();
+        let key = key.len() + index.map_or(0, |index| index.len());
         1 + 4 + key + self.value.as_ref().map_or(0, |value| 4 + value.len())
     }
 
     fn encode(&self, bytes: &mut Vec<u8>) {
-        let (tag, key) = match (&self.key, &self.value) {
-            (Key::Exact(key), Some(_)) => (if self.fresh { PUT_FRESH } else { PUT }, key),
-            (Key::Placed(prefix, _), _) => (PUT_PLACED, prefix),
-            (Key::Exact(key), None) => (REMOVE, key),
+        let (key, index) = self.key.parts();
+        let tag = match (&index, &self.value) {
+            (Some(_), _) => PUT_PLACED,
+            (None, Some(_)) if self.fresh => PUT_FRESH,
+            (None, Some(_)) => PUT,
+            (None, None) => REMOVE,
         };
         bytes.put_u8(tag);
         bytes.put_u32(key.len() as u32);
         bytes.put(key);
-        if let Key::Placed(_, index) = &self.key {
-            bytes.put(&index.to_le_bytes());
+        if let Some(index) = index {
+            bytes.put(&index);
         }
         if let Some(value) = &self.value {
             bytes.put_u32(value.len() as u32);
@@ -142,6 +161,16 @@ fn take_bytes(take: &mut Take<'_>) -> Result<Bytes, Malformed> {
 /// Bytes of the payload of a frame with these changes.
 pub fn payload_bytes(changes: &[Change]) -> usize {
     4 + changes.iter().map(Change::bytes).sum::<usize>()
+}
+
+/// The changes of a frame at this position, each with the position of its value.
+pub fn with_places(position: u64, changes: Vec<Change>) -> impl Iterator<Item = (Change, u64)> {
+    let mut end = position + (HEADER_BYTES + 4) as u64;
+    changes.into_iter().map(move |change| {
+        end += change.bytes() as u64;
+        let value = change.value.as_ref().map_or(0, Bytes::len);
+        (change, end - value as u64)
+    })
 }
 
 /// A frame with these changes.
@@ -183,7 +212,18 @@ mod tests {
             let header = Header::decode(&bytes, 4096).expect("a frame");
             let payload = &bytes[payload_range(header.payload_bytes)];
             prop_assert_eq!(payload.len(), payload_bytes(&changes));
-            prop_assert_eq!(decode(payload), Ok(changes));
+            prop_assert_eq!(decode(payload), Ok(changes.clone()));
+            // Whether the frame has completed the keys or not, the values stand where they are said to.
+            let mut completed = changes.clone();
+            completed.iter_mut().for_each(|change| change.key.complete(4096));
+            prop_assert_eq!(&draft(&completed).seal(1, 4096, 0, 0), &bytes);
+            for changes in [changes, completed] {
+                for (change, place) in with_places(4096, changes) {
+                    let Some(value) = change.value else { continue };
+                    let start = (place - 4096) as usize;
+                    prop_assert_eq!(&bytes[start..start + value.len()], &value[..]);
+                }
+            }
             prop_assert_eq!(decode(&[payload, &[0]].concat()), Err(Malformed));
         }
     }

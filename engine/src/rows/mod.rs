@@ -45,7 +45,7 @@ use snapshot::Visible;
 pub use snapshot::{Order, Snapshot};
 use stripes::Stripes;
 
-use crate::state::State;
+use crate::state::{State, Stored};
 
 /// What the first byte of a key says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +79,14 @@ pub enum Space {
 
 /// The key of the next number that an owner of rows gets.
 const NEXT_NUMBER: &[u8] = &[Space::Meta as u8, b'n'];
+
+/// What is known of one row.
+enum Seen {
+    /// What it is.
+    Above(Option<Bytes>),
+    /// It is what is stored.
+    Below(Stored),
+}
 
 /// All rows.
 pub struct Rows {
@@ -135,20 +143,44 @@ impl Rows {
 
     /// One row as it is now.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        loop {
+            let stored = match self.in_memory(key)? {
+                Seen::Above(row) => return Ok(row),
+                Seen::Below(stored) => stored,
+            };
+            match stored.get(key) {
+                // What a younger checkpoint has let go of may be written over by now.
+                Err(Error::Corrupt(_)) if !self.visible.read().stored.is_same(&stored) => {}
+                row => return row,
+            }
+        }
+    }
+
+    /// Where the value of a row stands in the journal, if it is stored so and nothing lies above it.
+    pub fn stays_at(&self, key: &[u8]) -> Result<Option<u64>> {
+        match self.in_memory(key)? {
+            Seen::Above(_) => Ok(None),
+            Seen::Below(stored) => Ok(stored.reference(key)?.map(|reference| reference.position)),
+        }
+    }
+
+    /// What lies above the stored rows. A snapshot of all rows would make the next write copy what it changes.
+    fn in_memory(&self, key: &[u8]) -> Result<Seen> {
         let visible = self.visible.read();
         if let Some(row) = visible.in_memory(key) {
-            return Ok(row);
+            return Ok(Seen::Above(row));
         }
+        let stored = visible.stored.clone();
         drop(visible);
-        self.snapshot()?.get(key)
+        Ok(Seen::Below(if stored.is_current() { stored } else { self.snapshot()?.into_stored() }))
     }
 
     /// Makes the changes of a durable frame visible. Returns true if they are the ones that make a checkpoint due.
     pub fn apply(&self, position: u64, changes: Vec<Change>) -> bool {
         self.used.store(true, Ordering::Relaxed);
         let mut visible = self.visible.write();
-        for Change { key, value, fresh } in changes {
-            visible.active.set(key.at(position), value, fresh);
+        for (Change { key, value, fresh }, place) in change::with_places(position, changes) {
+            visible.active.set(key.at(position), value, place, fresh);
         }
         let before = self.bytes();
         self.note_bytes(&visible);

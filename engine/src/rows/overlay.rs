@@ -13,9 +13,13 @@ pub struct Overlay {
     bytes: usize,
 }
 
+/// A changed row.
 #[derive(Clone)]
-struct Row {
-    value: Option<Bytes>,
+pub struct Row {
+    /// What it is; `None` if it is gone.
+    pub value: Option<Bytes>,
+    /// Where its value stands in the journal.
+    pub position: u64,
     fresh: bool,
 }
 
@@ -26,8 +30,9 @@ impl Default for Overlay {
 }
 
 impl Overlay {
-    /// Changes a row. A fresh one that goes before it was stored leaves nothing behind.
-    pub fn set(&mut self, key: Bytes, value: Option<Bytes>, fresh: bool) {
+    /// Changes a row to a value that stands at this position of the journal. A fresh one that goes before it was stored
+    /// leaves nothing behind.
+    pub fn set(&mut self, key: Bytes, value: Option<Bytes>, position: u64, fresh: bool) {
         let old = self.rows.get(&key);
         let fresh = fresh || old.is_some_and(|old| old.fresh);
         self.bytes -= old.map_or(0, |old| cost(&key, &old.value));
@@ -36,7 +41,7 @@ impl Overlay {
             return;
         }
         self.bytes += cost(&key, &value);
-        self.rows.insert_mut(key, Row { value, fresh });
+        self.rows.insert_mut(key, Row { value, position, fresh });
     }
 
     /// Changes rows to what a younger overlay says.
@@ -49,7 +54,7 @@ impl Overlay {
         for (key, row) in younger.rows.iter() {
             self.bytes -= self.rows.get(key).map_or(0, |old| cost(key, &old.value));
             self.bytes += cost(key, &row.value);
-            self.rows.insert_mut(key.clone(), Row { value: row.value.clone(), fresh: false });
+            self.rows.insert_mut(key.clone(), Row { fresh: false, ..row.clone() });
         }
     }
 
@@ -67,8 +72,8 @@ impl Overlay {
     }
 
     /// All rows in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&Bytes, &Option<Bytes>)> {
-        self.rows.iter().map(|(key, row)| (key, &row.value))
+    pub fn iter(&self) -> impl Iterator<Item = (&Bytes, &Row)> {
+        self.rows.iter()
     }
 
     /// Whether there is none.

@@ -65,7 +65,13 @@ impl Snapshot {
         }
     }
 
-    /// Shows rows in order until `visit` breaks.
+    /// What is stored of it.
+    pub(super) fn into_stored(self) -> Stored {
+        self.0.stored
+    }
+
+    /// Shows rows in order until `visit` breaks. Of a value that stays in the journal it may be shown the first eight
+    /// bytes only.
     pub fn range(
         &self,
         bounds: Bounds<'_>,

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
+use crate::journal::Segments;
+use crate::journal::segments::FOLDER;
 use crate::state::{Checkpoint, Covered};
 
 /// What can happen to rows.
@@ -53,7 +55,9 @@ impl World {
     fn new() -> World {
         let disk: Arc<dyn Disk> = Arc::new(SimDisk::new());
         State::create(&disk, &Checkpoint::first(4096, 1 << 20)).expect("made");
-        let state = Arc::new(State::open(disk, 1 << 20).expect("opens"));
+        disk.create_folder(FOLDER).expect("made");
+        let segments = Arc::new(Segments::open(disk.clone(), 1 << 20).expect("opens"));
+        let state = Arc::new(State::open(disk, segments, 1 << 20).expect("opens"));
         let rows = Rows::open(state.clone(), 1 << 20).expect("opens");
         World { rows, state, expected: BTreeMap::new(), position: 0, checkpoint: 0, failed: None }
     }

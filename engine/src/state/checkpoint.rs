@@ -74,6 +74,10 @@ pub struct ShardChange {
 pub struct Outcome {
     /// Bytes that are no longer live, by segment.
     pub freed: BTreeMap<u64, u64>,
+    /// Bytes of values that stay in the journal and are live from now on, by segment.
+    pub kept: BTreeMap<u64, u64>,
+    /// How much of what is no longer live is such values.
+    pub released: BTreeMap<u64, u64>,
     /// Shards of which more is to be dropped.
     pub unfinished: Vec<ShardKey>,
     /// Doomed shards that are gone.
@@ -157,8 +161,9 @@ fn apply(
                 None => streams.remove(&key[..])?,
             };
         }
-        outcome.unswept = stored::apply(&mut write.open_table(ROWS)?, &checkpoint.rows)?;
-        write_segments(&mut write.open_table(SEGMENTS)?, &checkpoint.live, &outcome.freed)?;
+        let mut tally = stored::Tally { segment_bytes: checkpoint.segment_bytes, outcome };
+        tally.outcome.unswept = stored::apply(&mut write.open_table(ROWS)?, &checkpoint.rows, &mut tally)?;
+        write_segments(&mut write.open_table(SEGMENTS)?, &checkpoint.live, outcome)?;
         let mut meta = write.open_table(META)?;
         meta.insert(COVERED, &seal(COVERED, checkpoint.covered.encode())[..])?;
         meta.insert(CHECKPOINT, &seal(CHECKPOINT, checkpoint.number.to_le_bytes().to_vec())[..])?;
@@ -169,11 +174,12 @@ fn apply(
 fn write_segments(
     table: &mut IndexTable<'_>,
     live: &BTreeMap<u64, u64>,
-    freed: &BTreeMap<u64, u64>,
+    outcome: &Outcome,
 ) -> std::result::Result<(), Fault> {
     table.retain(|key, _| key.try_into().is_ok_and(|key| live.contains_key(&u64::from_be_bytes(key))))?;
     for (segment, live) in live {
-        let left = live.saturating_sub(freed.get(segment).copied().unwrap_or(0));
+        let of = |counts: &BTreeMap<u64, u64>| counts.get(segment).copied().unwrap_or(0);
+        let left = (live + of(&outcome.kept)).saturating_sub(of(&outcome.freed));
         let key = segment.to_be_bytes();
         let value = seal(&key, left.to_le_bytes().to_vec());
         let same = table.get(&key[..])?.is_some_and(|old| old.value() == &value[..]);

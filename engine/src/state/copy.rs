@@ -2,7 +2,8 @@
 //! damaged or lost.
 //!
 //! `catalogue` holds a tag, which says whether there are rows too, the covered position, and all streams and shards as rows; a CRC-32 ends it. It is
-//! written anew, under another name first, by every checkpoint that covers a change of the catalogue.
+//! written anew, under another name first, by the first checkpoint of an opening and by every other that covers a
+//! change of the catalogue or the first rows.
 //!
 //! What must hold: a segment is retired only when this copy contains every change of the catalogue that the segment
 //! has; whatever is younger is still in the journal.

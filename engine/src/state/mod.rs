@@ -19,6 +19,7 @@ pub mod catalogue;
 pub mod checkpoint;
 pub mod copy;
 pub mod index;
+pub mod reference;
 mod stored;
 
 use std::io::ErrorKind;
@@ -32,6 +33,7 @@ use parking_lot::{Mutex, RwLock};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::encoding::{Put, Take};
+use crate::journal::Segments;
 use backend::DiskBackend;
 pub use catalogue::{ClosedRow, ShardKey, ShardRow, StreamRow};
 pub use checkpoint::{Checkpoint, Outcome, ShardChange};
@@ -84,6 +86,8 @@ pub struct Loaded {
 /// The open file. After a failed commit it is opened anew at the next use.
 pub struct State {
     disk: Arc<dyn Disk>,
+    /// Where values stand that are not in the file.
+    segments: Arc<Segments>,
     cache_bytes: usize,
     database: RwLock<Option<Opened>>,
     /// How often the file was given up, so that a reader of an earlier opening can be told.
@@ -111,7 +115,7 @@ impl State {
     }
 
     /// Opens and verifies the file.
-    pub fn open(disk: Arc<dyn Disk>, cache_bytes: usize) -> Result<State> {
+    pub fn open(disk: Arc<dyn Disk>, segments: Arc<Segments>, cache_bytes: usize) -> Result<State> {
         let mut database = open_database(&disk, cache_bytes)?;
         let small = disk.open(FILE, Open::Existing).and_then(|file| file.len()).map_err(io_error)?
             <= VERIFIED_BYTES_MAX;
@@ -121,6 +125,7 @@ impl State {
         guarded(|| stored::ensure(&database)).map_err(store_error)?;
         Ok(State {
             disk,
+            segments,
             cache_bytes,
             database: RwLock::new(Some(database)),
             openings: Arc::default(),

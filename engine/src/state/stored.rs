@@ -9,7 +9,9 @@ use anabranch_model::{Error, Result};
 use bytes::Bytes;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableError};
 
-use super::{Fault, ROWS, State, guarded, seal, store_error, unseal};
+use super::reference::Reference;
+use super::{Fault, Outcome, ROWS, State, guarded, seal, store_error, unseal};
+use crate::journal::Segments;
 use crate::rows::snapshot::{Bounds, Visit};
 use crate::rows::{Order, Overlay, Space};
 
@@ -23,6 +25,7 @@ pub struct Stored {
     /// Which opening of the file it belongs to. Another one knows nothing of this reader and may use its pages again.
     opening: u64,
     openings: Arc<AtomicU64>,
+    segments: Arc<Segments>,
 }
 
 impl State {
@@ -31,7 +34,8 @@ impl State {
         self.with(|database| {
             let opening = self.openings.load(Memory::Acquire);
             let table = Arc::new(database.begin_read()?.open_table(ROWS)?);
-            Ok(Stored { table, opening, openings: self.openings.clone() })
+            let segments = self.segments.clone();
+            Ok(Stored { table, opening, openings: self.openings.clone(), segments })
         })
     }
 }
@@ -57,15 +61,41 @@ impl Stored {
         self.read(|| Ok(!self.table.is_empty()?))
     }
 
-    /// One row.
+    /// Whether another one shows the same checkpoint.
+    pub fn is_same(&self, other: &Stored) -> bool {
+        Arc::ptr_eq(&self.table, &other.table)
+    }
+
+    /// One row. What it refers to in the journal may be gone once a younger checkpoint is stored; that is an error.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        match self.find(key)? {
+            Some(Found::Itself(value)) => Ok(Some(value)),
+            Some(Found::Elsewhere(reference)) => reference.follow(key, &self.segments).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Where the value of a row stands, if that is in the journal.
+    pub fn reference(&self, key: &[u8]) -> Result<Option<Reference>> {
+        match self.find(key)? {
+            Some(Found::Elsewhere(reference)) => Ok(Some(reference)),
+            _ => Ok(None),
+        }
+    }
+
+    fn find(&self, key: &[u8]) -> Result<Option<Found>> {
         self.read(|| {
             let Some(sealed) = self.table.get(key)? else { return Ok(None) };
-            Ok(Some(Bytes::copy_from_slice(unseal(ROWS, key, sealed.value())?)))
+            let row = unseal(ROWS, key, sealed.value())?;
+            Ok(Some(match Reference::in_row(key, row) {
+                Some(reference) => Found::Elsewhere(reference),
+                None => Found::Itself(Bytes::copy_from_slice(row)),
+            }))
         })
     }
 
-    /// Shows rows in order until `visit` breaks, with those in `memory` above them.
+    /// Shows rows in order until `visit` breaks, with those in `memory` above them. Of a value that stays in the journal
+    /// it is shown the first bytes.
     pub fn range<'m>(
         &self,
         bounds: Bounds<'_>,
@@ -98,7 +128,11 @@ impl Stored {
                 let flow = match (first, upper, &lower) {
                     (Ordering::Less | Ordering::Equal, Some((key, Some(value))), _) => show(key, value),
                     (Ordering::Greater, _, Some((key, sealed))) => {
-                        show(key.value(), unseal(ROWS, key.value(), sealed.value())?)
+                        let row = unseal(ROWS, key.value(), sealed.value())?;
+                        match Reference::in_row(key.value(), row) {
+                            Some(reference) => show(key.value(), &reference.head),
+                            None => show(key.value(), row),
+                        }
                     }
                     // A row that is gone.
                     _ => ControlFlow::Continue(()),
@@ -127,21 +161,66 @@ impl Stored {
     }
 }
 
+/// What is stored of a row.
+enum Found {
+    /// Its value.
+    Itself(Bytes),
+    /// Where its value stands.
+    Elsewhere(Reference),
+}
+
+/// Bytes of values that stay in the journal, by segment.
+pub(super) struct Tally<'a> {
+    /// Size of a segment.
+    pub(super) segment_bytes: u64,
+    /// Whose counts change.
+    pub(super) outcome: &'a mut Outcome,
+}
+
+impl Tally<'_> {
+    fn keep(&mut self, reference: &Reference) {
+        let segment = reference.position / self.segment_bytes;
+        *self.outcome.kept.entry(segment).or_default() += u64::from(reference.bytes);
+    }
+
+    fn free(&mut self, key: &[u8], sealed: &[u8]) -> std::result::Result<(), Fault> {
+        if let Some(reference) = Reference::in_row(key, unseal(ROWS, key, sealed)?) {
+            let segment = reference.position / self.segment_bytes;
+            for counts in [&mut self.outcome.freed, &mut self.outcome.released] {
+                *counts.entry(segment).or_default() += u64::from(reference.bytes);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Stores rows, and removes dead ones. Returns whether some of these are left.
 pub(super) fn apply(
     table: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
     rows: &Overlay,
+    tally: &mut Tally<'_>,
 ) -> std::result::Result<bool, Fault> {
-    for (key, value) in rows.iter() {
-        match value {
-            Some(value) => table.insert(&key[..], &seal(key, value.to_vec())[..])?,
+    for (key, row) in rows.iter() {
+        let before = match &row.value {
+            Some(value) => {
+                let reference = Reference::to(key, value, row.position);
+                reference.iter().for_each(|reference| tally.keep(reference));
+                let value = reference.map_or_else(|| value.to_vec(), |reference| reference.encode());
+                table.insert(&key[..], &seal(key, value)[..])?
+            }
             None => table.remove(&key[..])?,
         };
+        if let Some(before) = before {
+            tally.free(key, before.value())?;
+        }
     }
-    sweep(table)
+    sweep(table, tally)
 }
 
-fn sweep(table: &mut redb::Table<'_, &'static [u8], &'static [u8]>) -> std::result::Result<bool, Fault> {
+fn sweep(
+    table: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
+    tally: &mut Tally<'_>,
+) -> std::result::Result<bool, Fault> {
     let mut left = SWEPT_ROWS_MAX;
     loop {
         let dead = table.range(&[Space::Dead as u8][..]..&[Space::Dead as u8 + 1][..])?.next();
@@ -149,10 +228,11 @@ fn sweep(table: &mut redb::Table<'_, &'static [u8], &'static [u8]>) -> std::resu
         let prefix = &dead[1..];
         let mut doomed = Vec::new();
         for row in table.range(prefix..)?.take(left) {
-            let (key, _) = row?;
+            let (key, sealed) = row?;
             if !key.value().starts_with(prefix) {
                 break;
             }
+            tally.free(key.value(), sealed.value())?;
             doomed.push(key.value().to_vec());
         }
         for key in &doomed {

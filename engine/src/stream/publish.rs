@@ -33,6 +33,7 @@ impl Publish<Effect> for Core {
                 }
                 Some(effect) => {
                     published.last_state = frame.position;
+                    published.last_catalogue = frame.position;
                     self.catalogue.publish(effect);
                 }
                 None => {}

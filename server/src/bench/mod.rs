@@ -29,6 +29,7 @@ mod table;
 
 mod cycles;
 mod items;
+mod queue_round;
 mod recording;
 mod stub;
 mod subject;

@@ -7,6 +7,7 @@ use super::Setting;
 use super::cycles;
 use super::machine::{Machine, resident_mib};
 use super::progress::Progress;
+use super::queue_round::{Round, described, rates};
 use super::report::{Figure, Goal, Report, Unit};
 use super::scale::Scale;
 use super::statistics::Spread;
@@ -109,9 +110,10 @@ impl Bench<'_> {
             raw.push(written.records_per_second());
             self.progress.step();
         }
+        report.notes.push(described("cycle", &engine));
         let what = "send, receive and delete of one message, beside an append of one record of the same size to a stream \
                     of the same engine";
-        report.figures.push(beside("cycle", what, engine, raw).aim(Goal::RatioAtLeast(CYCLE_GOAL)));
+        report.figures.push(beside("cycle", what, rates(&engine), raw).aim(Goal::RatioAtLeast(CYCLE_GOAL)));
         Ok(())
     }
 
@@ -121,8 +123,7 @@ impl Bench<'_> {
         self.renew(&worn).await?;
         let messages = cycles::wear(self.subject.engine(), &worn, self.entries()).await?;
         let what = "the cycle in a queue that many messages have gone through, beside an empty one";
-        let figure = self.beside_empty("after_deletions", what, &worn).await?;
-        report.figures.push(figure);
+        self.beside_empty("after_deletions", what, &worn, report).await?;
         report.notes.push(format!(
             "after_deletions: {} messages were sent, received and deleted before; {}",
             grouped(messages),
@@ -133,8 +134,7 @@ impl Bench<'_> {
 
     async fn waiting(&mut self, report: &mut Report, filled: &Filled) -> Result<(), Failure> {
         let what = "the cycle in a queue with many messages waiting, beside an empty one";
-        let figure = self.beside_empty("waiting", what, &filled.queue).await?;
-        report.figures.push(figure);
+        self.beside_empty("waiting", what, &filled.queue, report).await?;
         report.notes.push(format!(
             "waiting: {} messages wait all the time; {}",
             filled.messages,
@@ -149,7 +149,8 @@ impl Bench<'_> {
         name: &'static str,
         what: &str,
         queue: &QueueName,
-    ) -> Result<Figure, Failure> {
+        report: &mut Report,
+    ) -> Result<(), Failure> {
         self.progress.say(name);
         let empty = QueueName::new("empty")?;
         self.subject.renew(SHARDS).await?;
@@ -161,14 +162,16 @@ impl Bench<'_> {
             raw.push(self.round(&empty).await?);
             self.progress.step();
         }
-        Ok(beside(name, what, engine, raw).aim(Goal::RatioAtLeast(SAME_AS_EMPTY_GOAL)))
+        let figure = beside(name, what, rates(&engine), rates(&raw));
+        report.figures.push(figure.aim(Goal::RatioAtLeast(SAME_AS_EMPTY_GOAL)));
+        report.notes.push(described(name, &engine));
+        report.notes.push(described(&format!("{name}, beside it"), &raw));
+        Ok(())
     }
 
-    /// Cycles a second.
-    async fn round(&self, queue: &QueueName) -> Result<f64, Failure> {
+    async fn round(&self, queue: &QueueName) -> Result<Round, Failure> {
         let steps = (self.round_bytes() as usize / RECORD_BYTES / cycles::TASKS).max(1);
-        let at_most = self.setting.bounds.duration();
-        Ok(cycles::cycle(self.subject.engine(), queue, steps, at_most).await?.per_second())
+        Round::of(&self.subject, queue, steps, self.setting.bounds.duration()).await
     }
 
     /// Makes a queue that nothing has gone through, and does all upkeep.

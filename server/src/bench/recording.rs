@@ -1,4 +1,5 @@
-//! A disk that notes what the engine writes to its journal: sizes, and the time that each write and sync took.
+//! A disk that notes what the engine writes: of its journal the sizes, and the time that each write and sync took; of its
+//! state how much it is.
 //!
 //! What must hold: noting costs next to nothing beside a write and a sync, that is, two looks at the clock and a push
 //! under a lock that nobody else wants.
@@ -13,6 +14,8 @@ use anabranch_model::{Clock, Disk, DiskFile, Open};
 
 /// What the files of the journal have in common.
 const JOURNAL: &str = "journal/";
+/// The file that checkpoints write to.
+const STATE: &str = "state.redb";
 
 /// One write to the journal and the sync behind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +35,10 @@ pub(crate) struct Recorded {
     pub(crate) writes: Vec<Write>,
     /// Bytes that went to segments which were made new and not recycled.
     pub(crate) fresh_bytes: u64,
+    /// Bytes that checkpoints wrote to the state.
+    pub(crate) state_bytes: u64,
+    /// Syncs of the state.
+    pub(crate) state_syncs: u64,
 }
 
 impl Recorded {
@@ -57,13 +64,21 @@ pub(crate) struct Recorder {
     clock: SystemClock,
     writes: Mutex<Vec<Write>>,
     fresh_bytes: AtomicU64,
+    state_bytes: AtomicU64,
+    state_syncs: AtomicU64,
 }
 
 impl Recorder {
     /// Takes the notes and begins with an empty page.
     pub(crate) fn take(&self) -> Recorded {
         let writes = std::mem::replace(&mut *self.writes(), Vec::with_capacity(1 << 16));
-        Recorded { writes, fresh_bytes: self.fresh_bytes.swap(0, Ordering::Relaxed) }
+        let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
+        Recorded {
+            writes,
+            fresh_bytes: take(&self.fresh_bytes),
+            state_bytes: take(&self.state_bytes),
+            state_syncs: take(&self.state_syncs),
+        }
     }
 
     fn writes(&self) -> MutexGuard<'_, Vec<Write>> {
@@ -87,10 +102,13 @@ impl RecordingDisk {
 impl Disk for RecordingDisk {
     fn open(&self, path: &str, how: Open) -> io::Result<Arc<dyn DiskFile>> {
         let file = self.disk.open(path, how)?;
-        if !path.starts_with(JOURNAL) {
-            return Ok(file);
-        }
-        Ok(Arc::new(RecordingFile { file, recorder: self.recorder.clone(), fresh: how == Open::CreateNew }))
+        let kind = match how {
+            _ if path == STATE => Kind::State,
+            _ if !path.starts_with(JOURNAL) => return Ok(file),
+            Open::CreateNew => Kind::FreshSegment,
+            _ => Kind::Segment,
+        };
+        Ok(Arc::new(RecordingFile { file, recorder: self.recorder.clone(), kind }))
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -117,8 +135,16 @@ impl Disk for RecordingDisk {
 struct RecordingFile {
     file: Arc<dyn DiskFile>,
     recorder: Arc<Recorder>,
+    kind: Kind,
+}
+
+/// What a file is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Segment,
     /// Made new: its blocks were never written.
-    fresh: bool,
+    FreshSegment,
+    State,
 }
 
 impl DiskFile for RecordingFile {
@@ -164,7 +190,9 @@ impl DiskFile for RecordingFile {
         let start = self.recorder.clock.elapsed();
         self.file.sync()?;
         let sync = self.recorder.clock.elapsed().saturating_sub(start);
-        if let Some(last) = self.recorder.writes().last_mut() {
+        if self.kind == Kind::State {
+            self.recorder.state_syncs.fetch_add(1, Ordering::Relaxed);
+        } else if let Some(last) = self.recorder.writes().last_mut() {
             last.sync += sync;
         }
         Ok(())
@@ -173,10 +201,17 @@ impl DiskFile for RecordingFile {
 
 impl RecordingFile {
     fn note(&self, write: Write) {
-        if self.fresh {
-            self.recorder.fresh_bytes.fetch_add(write.bytes, Ordering::Relaxed);
+        let count = match self.kind {
+            Kind::Segment => None,
+            Kind::FreshSegment => Some(&self.recorder.fresh_bytes),
+            Kind::State => Some(&self.recorder.state_bytes),
+        };
+        if let Some(count) = count {
+            count.fetch_add(write.bytes, Ordering::Relaxed);
         }
-        self.recorder.writes().push(write);
+        if self.kind != Kind::State {
+            self.recorder.writes().push(write);
+        }
     }
 }
 
@@ -186,7 +221,7 @@ mod tests {
     use anabranch_engine::SystemDisk;
 
     #[test]
-    fn only_writes_to_the_journal_are_noted() {
+    fn writes_to_the_journal_are_noted_and_those_to_the_state_counted() {
         let folder = tempfile::tempdir().unwrap();
         let recorder = Arc::new(Recorder::default());
         let disk = RecordingDisk::new(Arc::new(SystemDisk::open(folder.path()).unwrap()), recorder.clone());
@@ -195,13 +230,17 @@ mod tests {
         let segment = disk.open("journal/1.segment", Open::CreateNew).unwrap();
         segment.write_all_at(0, &parts).unwrap();
         segment.sync().unwrap();
-        disk.open("state.redb", Open::CreateNew).unwrap().write_all_at(0, &parts).unwrap();
+        let state = disk.open("state.redb", Open::CreateNew).unwrap();
+        state.write_all_at(0, &parts).unwrap();
+        state.sync().unwrap();
+        disk.open("catalogue", Open::CreateNew).unwrap().write_all_at(0, &parts).unwrap();
         let recycled = disk.open("journal/1.segment", Open::Existing).unwrap();
         recycled.write_all_at(0, &parts[..1]).unwrap();
 
         let recorded = recorder.take();
         assert_eq!(recorded.sizes(), [15, 7]);
         assert_eq!((recorded.bytes(), recorded.fresh_bytes), (22, 15));
+        assert_eq!((recorded.state_bytes, recorded.state_syncs), (15, 1));
         assert!(recorder.take().writes.is_empty());
     }
 }

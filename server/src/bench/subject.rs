@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{Engine, Options, Status, SystemClock, SystemDisk};
-use anabranch_model::{Disk, ShardId, ShardSource, StreamName, StreamOptions, StreamStore};
+use anabranch_model::{Disk, QueueStore, ShardId, ShardSource, StreamName, StreamOptions, StreamStore};
 
 use super::blocking;
 use super::options::Bounds;
@@ -21,6 +21,8 @@ use crate::failure::Failure;
 const WARM_UP_PASSES_MAX: usize = 6;
 /// Runs of upkeep after which a deleted stream has left nothing behind.
 const UPKEEP_RUNS_MAX: usize = 50;
+/// Runs of upkeep that change nothing: another will change nothing either.
+const UPKEEP_RUNS_SAME: usize = 3;
 /// The segment that is written to, and two that are ready.
 const SEGMENTS_IDLE: usize = 3;
 /// How segments are filled.
@@ -99,9 +101,16 @@ impl Subject {
     pub(crate) async fn renew(&self, shards: usize) -> Result<(), Failure> {
         self.engine.delete_stream(&self.stream).await?;
         self.fill_segment().await?;
+        let messages = self.messages().await?;
+        let (mut last, mut same) = (None, 0);
         for _ in 0..UPKEEP_RUNS_MAX {
             let status = self.upkeep().await?;
-            if status.live_bytes == 0 && status.segments <= SEGMENTS_IDLE {
+            let now = Some((status.journal_position, status.segments, status.live_bytes));
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+            let free = status.live_bytes == 0 && status.segments <= SEGMENTS_IDLE;
+            // Messages that wait stay where they are.
+            if free || (messages > 0 && same == UPKEEP_RUNS_SAME) {
                 return self.create(&self.stream, shards).await;
             }
         }
@@ -111,6 +120,15 @@ impl Subject {
             format!("{segments} segments of a deleted stream stay in use"),
             "report this",
         ))
+    }
+
+    /// Messages of all queues.
+    async fn messages(&self) -> Result<u64, Failure> {
+        let queues = self.engine.queues(None, usize::MAX, "").await?.entries;
+        Ok(queues
+            .iter()
+            .map(|queue| queue.counts.visible + queue.counts.in_flight + queue.counts.delayed)
+            .sum())
     }
 
     /// Fills the active segment with another stream and deletes that. Otherwise the segment holds a deleted stream and
