@@ -116,7 +116,7 @@ def through_crashes(server, call, seconds=3):
     It returns the numbers that were acknowledged, and those of which nobody knows: the connection broke before the answer.
     """
     # The suites for JavaScript and Java do without.
-    from botocore.exceptions import HTTPClientError
+    from botocore.exceptions import ConnectionError, HTTPClientError
 
     acknowledged, unknown, number = [], [], 0
     end = time.monotonic() + seconds
@@ -125,7 +125,7 @@ def through_crashes(server, call, seconds=3):
             try:
                 call(number)
                 acknowledged.append(number)
-            except HTTPClientError:
+            except (ConnectionError, HTTPClientError):
                 unknown.append(number)
                 time.sleep(0.02)
             number += 1
