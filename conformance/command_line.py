@@ -1,7 +1,7 @@
 """The AWS CLI, version 1 and version 2, for every service, through crashes between calls and during them.
 
 Version 1 comes from the registry of Python and speaks SQS in JSON; version 2 is the one that Debian packages, which speaks
-SQS in forms and XML. Each service has one case, which runs with both.
+SQS in forms and XML. Each service has one case, which runs with both, or with the one in COMMAND_LINE.
 """
 
 import base64
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import urllib.request
 
-from harness import case, eventually, run
+from harness import case, eventually, offers_firehose, run
 
 CLIENTS = os.environ["ANABRANCH_CLIENTS"]
 DEBIAN = os.path.join(CLIENTS, "debian")
@@ -53,7 +53,8 @@ def both(function):
             path = os.pathsep.join(os.path.join(DEBIAN, folder) for folder in ("usr/lib/python3/dist-packages", "needed"))
             lines.append(CommandLine("v2", [os.path.join(DEBIAN, "usr/bin/aws")], path, server))
         for aws in lines:
-            function(server, aws)
+            if os.environ.get("COMMAND_LINE", aws.name) == aws.name:
+                function(server, aws)
 
     each.__name__ = function.__name__
     return case(each)
@@ -228,6 +229,31 @@ def s3(server, aws):
     assert "BucketNotEmpty" in aws("s3", "rb", f"s3://{name}", fails=True)
     aws("s3", "rm", f"s3://{name}", "--recursive")
     aws("s3", "rb", f"s3://{name}")
+
+
+@both
+def firehose(server, aws):
+    if not offers_firehose():
+        return
+    name = aws.named("delivery")
+    aws("s3", "mb", f"s3://{name}")
+    to = {"RoleARN": "arn:aws:iam::000000000000:role/r", "BucketARN": f"arn:aws:s3:::{name}",
+          "BufferingHints": {"SizeInMBs": 1, "IntervalInSeconds": 1}}
+    stream = ("--delivery-stream-name", name)
+    aws("firehose", "create-delivery-stream", *stream, "--extended-s3-destination-configuration", json.dumps(to))
+    assert aws("firehose", "put-record", *stream, "--record", json.dumps({"Data": aws.blob("one\n")}))["RecordId"]
+    server.kill()
+    batch = json.dumps([{"Data": aws.blob(f"{number}\n")} for number in range(5)])
+    assert aws("firehose", "put-record-batch", *stream, "--records", batch)["FailedPutCount"] == 0
+
+    def delivered():
+        keys = [line.split()[-1] for line in aws("s3", "ls", f"s3://{name}", "--recursive").splitlines()]
+        return sorted("".join(str(aws("s3", "cp", f"s3://{name}/{key}", "-")) for key in keys).split()) == [*"01234", "one"]
+
+    eventually(delivered, "all records are in the bucket", seconds=60)
+    aws("firehose", "delete-delivery-stream", *stream)
+    assert "ResourceNotFoundException" in aws(
+        "firehose", "describe-delivery-stream", "--delivery-stream-name", "none", fails=True)
 
 
 @both

@@ -132,6 +132,20 @@ def through_crashes(server, call, seconds=3):
     return acknowledged, unknown
 
 
+def offers_firehose():
+    """Whether the server has Firehose. The list of operations in the documentation, which is checked, says so too."""
+    import boto3
+    from botocore.exceptions import ClientError
+
+    try:
+        return boto3.client("firehose").list_delivery_streams() is not None
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "UnknownOperationException":
+            raise
+        print("without Firehose", file=sys.stderr)
+        return False
+
+
 def node(server, script, seconds=120):
     """Runs a script of ours with Node.js. A line `crash MS` on its output ends the server after that time, and is answered:
     without a time when the server is back, with one at once."""

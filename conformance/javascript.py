@@ -1,6 +1,6 @@
 """Version 3 of the AWS SDK for JavaScript: a script for each service, which has the server killed in the middle."""
 
-from harness import case, node, run
+from harness import case, node, offers_firehose, run
 
 
 @case
@@ -26,6 +26,12 @@ def dynamodb(server):
 @case
 def around(server):
     node(server, "around_js.mjs")
+
+
+@case
+def firehose(server):
+    if offers_firehose():
+        node(server, "firehose_js.mjs")
 
 
 run()
