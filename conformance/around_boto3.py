@@ -8,7 +8,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from harness import case, run
+from harness import case, run, through_crashes
 
 
 def client(service, **options):
@@ -74,6 +74,17 @@ def secrets(server):
     secrets.restore_secret(SecretId=arn)
     secrets.delete_secret(SecretId=arn, ForceDeleteWithoutRecovery=True)
     refused("ResourceNotFoundException", secrets.get_secret_value, SecretId=arn)
+
+
+@case
+def crashes_during_calls_lose_no_secret(server):
+    secrets = client("secretsmanager")
+    acknowledged, unknown = through_crashes(
+        server, lambda number: secrets.create_secret(Name=f"shaken/{number}", SecretString=str(number)))
+    pages = secrets.get_paginator("list_secrets").paginate()
+    found = {int(secret["Name"].split("/")[1]) for page in pages for secret in page["SecretList"]}
+    assert set(acknowledged) <= found <= set(acknowledged) | set(unknown)
+    assert all(secrets.get_secret_value(SecretId=f"shaken/{number}")["SecretString"] == str(number) for number in found)
 
 
 run()

@@ -8,7 +8,7 @@ from boto3.dynamodb.types import Binary
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from harness import case, eventually, run
+from harness import case, eventually, run, through_crashes
 
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
@@ -677,6 +677,30 @@ def what_was_acknowledged_is_there_after_a_crash(server):
     server.kill()
     got = dynamodb.get_item(TableName="crash", Key={"id": {"S": "7"}}, ConsistentRead=True)["Item"]
     assert got["n"] == {"N": "1"}, got
+
+
+@case
+def crashes_during_calls_lose_nothing(server):
+    dynamodb = make("shaken", "id:S")
+
+    def write(number):
+        key = {"id": {"S": str(number)}}
+        dynamodb.transact_write_items(ClientRequestToken=f"shaken-{number}", TransactItems=[
+            {"Put": {"TableName": "shaken", "Item": key}},
+            {"Update": {"TableName": "shaken", "Key": {"id": {"S": "sum"}}, "UpdateExpression": "ADD n :one",
+                        "ExpressionAttributeValues": {":one": {"N": "1"}}}}])
+
+    acknowledged, unknown = through_crashes(server, write)
+    pages = dynamodb.get_paginator("scan").paginate(TableName="shaken", ConsistentRead=True)
+    items = {item["id"]["S"]: item for page in pages for item in page["Items"]}
+    total = int(items.pop("sum")["n"]["N"])
+    found = {int(id) for id in items}
+    assert set(acknowledged) <= found <= set(acknowledged) | set(unknown)
+    assert total == len(found), "a transaction is whole or not at all"
+    for number in unknown:
+        write(number)
+    again = dynamodb.get_item(TableName="shaken", Key={"id": {"S": "sum"}}, ConsistentRead=True)["Item"]
+    assert int(again["n"]["N"]) == len(acknowledged) + len(unknown), "what is tried again with its token counts once"
 
 
 @case

@@ -6,8 +6,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
+from contextlib import contextmanager
 
 BINARY = os.environ.get("ANABRANCH", "anabranch")
 
@@ -55,6 +57,23 @@ class Server:
         self.process.wait()
         self.start()
 
+    @contextmanager
+    def dying(self, every=0.4):
+        """Kills the server again and again for as long as the body runs; at the end it is there."""
+        enough = threading.Event()
+
+        def kill():
+            while not enough.wait(every):
+                self.kill()
+
+        killing = threading.Thread(target=kill)
+        killing.start()
+        try:
+            yield
+        finally:
+            enough.set()
+            killing.join()
+
     def stop(self):
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -89,6 +108,71 @@ def eventually(check, what, seconds=20):
             return found
         time.sleep(0.05)
     raise AssertionError(f"it did not come to pass: {what}")
+
+
+def through_crashes(server, call, seconds=3):
+    """Calls `call(number)` with one number after the other, while the server dies and comes back.
+
+    It returns the numbers that were acknowledged, and those of which nobody knows: the connection broke before the answer.
+    """
+    # The suites for JavaScript and Java do without.
+    from botocore.exceptions import ConnectionError, HTTPClientError
+
+    acknowledged, unknown, number = [], [], 0
+    end = time.monotonic() + seconds
+    with server.dying():
+        while time.monotonic() < end or not (acknowledged and unknown):
+            try:
+                call(number)
+                acknowledged.append(number)
+            except (ConnectionError, HTTPClientError):
+                unknown.append(number)
+                time.sleep(0.02)
+            number += 1
+    return acknowledged, unknown
+
+
+def offers_firehose():
+    """Whether the server has Firehose. The list of operations in the documentation, which is checked, says so too."""
+    import boto3
+    from botocore.exceptions import ClientError
+
+    try:
+        return boto3.client("firehose").list_delivery_streams() is not None
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "UnknownOperationException":
+            raise
+        print("without Firehose", file=sys.stderr)
+        return False
+
+
+def node(server, script, seconds=120):
+    """Runs a script of ours with Node.js. A line `crash MS` on its output ends the server after that time, and is answered:
+    without a time when the server is back, with one at once."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), script)
+    child = subprocess.Popen(["node", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    ended = threading.Timer(seconds, child.kill)
+    ended.start()
+    errors, killing, said = [], [], []
+    reading = threading.Thread(target=lambda: errors.append(child.stderr.read()))
+    reading.start()
+    for line in child.stdout:
+        if not line.startswith("crash "):
+            said.append(line)
+            continue
+        pause = int(line.split()[1])
+        if pause:
+            killing.append(threading.Timer(pause / 1000, server.kill))
+            killing[-1].start()
+        else:
+            server.kill()
+        child.stdin.write("\n")
+        child.stdin.flush()
+    ended.cancel()
+    for timer in killing:
+        timer.join()
+    reading.join()
+    assert child.wait() == 0, "".join([*said, *errors])
 
 
 def run():

@@ -1,9 +1,6 @@
 """Kinesis by boto3: every operation, resharding, fan-out, errors, and a crash in the middle."""
 
 import json
-import os
-import subprocess
-import sys
 import threading
 import time
 from datetime import datetime, timedelta, timezone
@@ -12,7 +9,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from harness import case, eventually, run
+from harness import case, eventually, run, through_crashes
 
 WHOLE = 2**128
 
@@ -464,29 +461,22 @@ def what_was_acknowledged_survives_a_crash(server):
 
 
 @case
-def the_command_line_of_aws_works(_):
-    def aws(*arguments):
-        answer = subprocess.run([sys.executable, "-m", "awscli", "kinesis", *arguments], capture_output=True, text=True)
-        assert answer.returncode == 0, answer.stderr
-        return json.loads(answer.stdout) if answer.stdout.strip() else None
+def crashes_during_calls_lose_nothing(server):
+    kinesis = make("shaken", 2)
+    put = {}
 
-    aws("create-stream", "--stream-name", "cli", "--shard-count", "2")
-    aws("wait", "stream-exists", "--stream-name", "cli")
-    put = aws("put-record", "--stream-name", "cli", "--data", "aGVsbG8=", "--partition-key", "k")
-    iterator = aws("get-shard-iterator", "--stream-name", "cli", "--shard-id", put["ShardId"],
-                   "--shard-iterator-type", "TRIM_HORIZON")["ShardIterator"]
-    records = aws("get-records", "--shard-iterator", iterator)["Records"]
-    assert [record["SequenceNumber"] for record in records] == [put["SequenceNumber"]]
-    assert len(aws("list-shards", "--stream-name", "cli")["Shards"]) == 2
-    assert "cli" in aws("list-streams")["StreamNames"]
-    aws("delete-stream", "--stream-name", "cli")
+    def write(number):
+        put[number] = kinesis.put_record(StreamName="shaken", Data=str(number).encode(), PartitionKey=str(number))
 
-
-@case
-def the_sdk_for_javascript_works(server):
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kinesis_js.mjs")
-    answer = subprocess.run(["node", script], capture_output=True, text=True, timeout=60)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    acknowledged, unknown = through_crashes(server, write)
+    found = {}
+    for shard in shards(kinesis, "shaken"):
+        records, _ = read_shard(kinesis, "shaken", shard["ShardId"])
+        numbers = [int(record["Data"]) for record in records]
+        assert numbers == sorted(numbers), "in the order of the calls"
+        found.update({int(record["Data"]): (shard["ShardId"], record["SequenceNumber"]) for record in records})
+    assert set(acknowledged) <= set(found) <= set(acknowledged) | set(unknown)
+    assert all(found[number] == (put[number]["ShardId"], put[number]["SequenceNumber"]) for number in acknowledged)
 
 
 if __name__ == "__main__":

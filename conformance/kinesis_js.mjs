@@ -1,9 +1,10 @@
 // Kinesis by the AWS SDK for JavaScript, version 3, which speaks HTTP/2 with prior knowledge on a plain port:
-// records, a subscription through a split, and the errors that the SDK has classes for.
+// records, a subscription through a split, a crash, and the errors that the SDK has classes for.
 // The server is the one at AWS_ENDPOINT_URL.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
+import { crash, done } from "./crash.mjs";
 
 // The SDK is where the caller says, and not beside this file.
 const require = createRequire(`${process.env.ANABRANCH_CLIENTS}/`);
@@ -63,6 +64,32 @@ const { Shards } = await send(new ListShardsCommand({ StreamName, ShardFilter: {
 assert.deepEqual(Shards.map((shard) => shard.ShardId), [shard]);
 
 await assert.rejects(send(new DescribeStreamSummaryCommand({ StreamName: "nothing" })), ResourceNotFoundException);
-await send(new DeleteStreamCommand({ StreamName, EnforceConsumerDeletion: true }));
+
+// A crash between calls, and two during calls: whoever tries again is answered, and what was acknowledged is there.
+await crash();
+const patient = new KinesisClient({ maxAttempts: 10 });
+const acknowledged = [];
+const child = children[0].ShardId, ExplicitHashKey = children[0].HashKeyRange.StartingHashKey;
+await crash(50);
+await crash(400);
+for (let number = 0; number < 300; number++) {
+    const command = new PutRecordCommand({ StreamName, Data: bytes(`later ${number}`), PartitionKey: "k", ExplicitHashKey });
+    acknowledged.push((await patient.send(command)).SequenceNumber);
+    await new Promise((go) => setTimeout(go, 3));
+}
+let next = (await patient.send(new GetShardIteratorCommand({ ...place, ShardId: child }))).ShardIterator;
+const there = [];
+for (let behind = true; behind;) {
+    const more = await patient.send(new GetRecordsCommand({ ShardIterator: next }));
+    there.push(...more.Records.map((record) => record.SequenceNumber));
+    next = more.NextShardIterator;
+    behind = more.Records.length > 0 || more.MillisBehindLatest > 0;
+}
+assert.deepEqual(acknowledged.filter((number) => !there.includes(number)), []);
+assert.deepEqual(there, [...there].sort((a, b) => (BigInt(a) < BigInt(b) ? -1 : 1)));
+patient.destroy();
+const fresh = new KinesisClient({ maxAttempts: 1 });
+await fresh.send(new DeleteStreamCommand({ StreamName, EnforceConsumerDeletion: true }));
+fresh.destroy();
 kinesis.destroy();
-console.log("kinesis_js.mjs: passed");
+done();

@@ -5,12 +5,9 @@ import base64
 import hashlib
 import http.client
 import io
-import json
 import os
 import re
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import urllib.error
@@ -827,52 +824,6 @@ def only_those_with_a_key_are_let_in(server):
             refused("UnrecognizedClientException", known("kinesis", key="AKIDBOB").list_streams, 400)
     finally:
         os.environ["AWS_ENDPOINT_URL"] = before
-
-
-def aws(*arguments, fails=False):
-    done = subprocess.run([sys.executable, "-m", "awscli", *arguments], capture_output=True, text=True, timeout=120)
-    assert fails == (done.returncode != 0), (arguments, done.returncode, done.stdout, done.stderr)
-    return done.stdout if not fails else done.stderr
-
-
-@case
-def the_command_line(server):
-    aws("s3", "mb", "s3://cli")
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ["a", "sub/b", "sub/deep/ü c"]:
-            path = os.path.join(folder, "in", name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as file:
-                file.write(os.urandom(20 * MIB) if name == "a" else name.encode())
-        aws("s3", "sync", os.path.join(folder, "in"), "s3://cli/x")
-        listed = aws("s3", "ls", "s3://cli/x/", "--recursive")
-        assert len(listed.splitlines()) == 3 and "sub/deep/ü c" in listed, listed
-        assert "PRE sub/" in aws("s3", "ls", "s3://cli/x/")
-        aws("s3", "cp", "s3://cli/x", os.path.join(folder, "out"), "--recursive")
-        for name in ["a", "sub/b", "sub/deep/ü c"]:
-            with open(os.path.join(folder, "in", name), "rb") as one, open(os.path.join(folder, "out", name), "rb") as two:
-                assert one.read() == two.read(), name
-        assert aws("s3", "sync", os.path.join(folder, "in"), "s3://cli/x") == "", "nothing has changed"
-        os.remove(os.path.join(folder, "in", "a"))
-        aws("s3", "sync", os.path.join(folder, "in"), "s3://cli/x", "--delete")
-        assert "x/a" not in aws("s3", "ls", "s3://cli", "--recursive")
-    aws("s3", "mv", "s3://cli/x/sub/b", "s3://cli/y")
-    assert aws("s3", "cp", "s3://cli/y", "-") == "sub/b"
-    url = aws("s3", "presign", "s3://cli/y", "--expires-in", "60").strip()
-    assert fetch(url) == (200, b"sub/b"), url
-    found = json.loads(aws("s3api", "list-objects-v2", "--bucket", "cli", "--query", "Contents[].Key"))
-    assert found == ["x/sub/deep/ü c", "y"], found
-    assert "NoSuchBucket" in aws("s3", "ls", "s3://no-such-bucket", fails=True)
-    assert "BucketNotEmpty" in aws("s3", "rb", "s3://cli", fails=True)
-    aws("s3", "rm", "s3://cli", "--recursive")
-    aws("s3", "rb", "s3://cli")
-
-
-@case
-def the_sdk_for_javascript_works(server):
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "s3_js.mjs")
-    answer = subprocess.run(["node", script], capture_output=True, text=True, timeout=120)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 // S3 by the AWS SDK for JavaScript, version 3: objects, bodies that stream with their checksum behind them, uploads in
-// parts by lib-storage, signed addresses, and the errors that the SDK has classes for.
+// parts by lib-storage, signed addresses, crashes, and the errors that the SDK has classes for.
 // The server is the one at AWS_ENDPOINT_URL.
 
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
 import { Readable } from "node:stream";
+import { crash, done } from "./crash.mjs";
 
 // The SDK is where the caller says, and not beside this file.
 const require = createRequire(`${process.env.ANABRANCH_CLIENTS}/`);
@@ -46,8 +47,18 @@ for (const ChecksumAlgorithm of ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256
 
 const huge = randomBytes(17 * 1024 * 1024);
 const upload = new Upload({ client: s3, params: { Bucket, Key: "huge", Body: Readable.from([huge]) }, queueSize: 3 });
-const done = await upload.done();
-assert.match(done.ETag, /-4"$/);
+const whole = await upload.done();
+assert.match(whole.ETag, /-4"$/);
+assert.deepEqual(await bytesOf("huge"), huge);
+
+// A crash between calls; then two while an upload in parts is under way, which goes on when the server is back.
+await crash();
+assert.deepEqual(await bytesOf("huge"), huge);
+const patient = new S3Client({ maxAttempts: 10, forcePathStyle: true });
+await crash(50);
+await crash(400);
+await new Upload({ client: patient, params: { Bucket, Key: "huge", Body: huge }, queueSize: 2 }).done();
+await new Promise((go) => setTimeout(go, 1000));
 assert.deepEqual(await bytesOf("huge"), huge);
 const range = await send(new GetObjectCommand({ Bucket, Key: "huge", Range: "bytes=5242878-5242881" }));
 assert.deepEqual(Buffer.from(await range.Body.transformToByteArray()), huge.subarray(5242878, 5242882));
@@ -79,4 +90,4 @@ assert.deepEqual(keys, expected);
 await send(new DeleteObjectsCommand({ Bucket, Delete: { Objects: keys.map((Key) => ({ Key })) } }));
 assert.equal((await send(new ListObjectsV2Command({ Bucket }))).KeyCount, 0);
 await send(new DeleteBucketCommand({ Bucket }));
-console.log("s3_js.mjs: passed");
+done();

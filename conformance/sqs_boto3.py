@@ -7,8 +7,6 @@ PYTHONPATH is used.
 import hashlib
 import json
 import os
-import shutil
-import subprocess
 import threading
 import time
 
@@ -292,32 +290,6 @@ def killed_in_the_middle(server):
     assert set(back) == hidden - {deleted["Body"]}
     assert all(message["Attributes"]["ApproximateReceiveCount"] == "2" for message in back.values())
     assert sqs.list_queue_tags(QueueUrl=url)["Tags"] == {"a": "b"}
-
-
-@case
-def command_line(server):
-    aws = shutil.which("aws")
-    # The AWS CLI does not run on the old client.
-    if not aws or botocore.__version__.startswith("1.31."):
-        return
-
-    # Version 1 of the AWS CLI does not look at AWS_ENDPOINT_URL for SQS in us-east-1.
-    base = [aws, "--endpoint-url", server.url, "--output", "json", "sqs"]
-
-    def call(*arguments):
-        done = subprocess.run([*base, *arguments], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout) if done.stdout.strip() else {}
-
-    url = call("create-queue", "--queue-name", "cli", "--attributes", "VisibilityTimeout=9")["QueueUrl"]
-    sent = call("send-message", "--queue-url", url, "--message-body", "from a shell")
-    got, = call("receive-message", "--queue-url", url, "--attribute-names", "All")["Messages"]
-    assert got["MessageId"] == sent["MessageId"] and got["Body"] == "from a shell"
-    call("delete-message", "--queue-url", url, "--receipt-handle", got["ReceiptHandle"])
-    found = call("get-queue-attributes", "--queue-url", url, "--attribute-names", "All")["Attributes"]
-    assert found["VisibilityTimeout"] == "9" and found["ApproximateNumberOfMessages"] == "0"
-    done = subprocess.run([*base, "get-queue-url", "--queue-name", "none"], capture_output=True, text=True, timeout=60)
-    assert done.returncode != 0 and "NonExistentQueue" in done.stderr, done.stderr
 
 
 run()
