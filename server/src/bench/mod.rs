@@ -7,7 +7,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `append`, `read`, `follow`, `open`, `queue`, `table`, `blob`, `aws` | one bench each: what is done in a round, and which figures come of it |
+//! | `append`, `read`, `follow`, `open`, `queue`, `table`, `blob`, `aws`, `wire` | one bench each: what is done in a round, and which figures come of it |
 //! | `subject` | the engine under test, brought into its steady state |
 //! | `recording` | a disk that notes the sizes of the engine's writes |
 //! | `tasks` | tasks that do the same at the same time |
@@ -15,6 +15,7 @@
 //! | `raw` | the limit: plain files, one thread |
 //! | `plain_files`, `plain_rows` | the limits of blobs and of queries: files that take their place, a redb database |
 //! | `stub` | a server of AWS's protocols that answers at once |
+//! | `process` | `anabranch up` as a process |
 //! | `statistics`, `report`, `machine` | medians, the table and the JSON, where the figures come from |
 //! | `options`, `scale`, `place`, `progress` | the command line, the folder, the bar |
 
@@ -26,9 +27,11 @@ mod open;
 mod queue;
 mod read;
 mod table;
+mod wire;
 
 mod cycles;
 mod items;
+mod process;
 mod queue_round;
 mod recording;
 mod stub;
@@ -59,6 +62,7 @@ use options::Bounds;
 use place::Place;
 use report::Report;
 use scale::Scale;
+use wire::WireArgs;
 
 /// Arguments of `anabranch bench`.
 #[derive(Debug, Args)]
@@ -72,7 +76,7 @@ pub(crate) struct BenchArgs {
     command: BenchCommand,
 }
 
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 enum BenchCommand {
     /// Append records, beside plain writes and syncs of the same sizes
     Append,
@@ -90,6 +94,8 @@ enum BenchCommand {
     Blob,
     /// What the stores on AWS cost, beside bare calls of the SDK
     Aws,
+    /// A server of AWS's protocols by its clients, beside servers that others wrote
+    Wire(WireArgs),
 }
 
 /// What every bench works with.
@@ -115,22 +121,23 @@ async fn run_until_signal(args: &BenchArgs) -> Result<(), Failure> {
     let place = Place::make(args.bounds.dir.as_deref())?;
     let setting = Setting { bounds: &args.bounds, place: &place };
     let report = tokio::select! {
-        report = measure(args.command, &setting) => report?,
+        report = measure(&args.command, &setting) => report?,
         _ = signals.next() => return Err(Failure::Interrupted),
     };
     Output { json: args.json }.print(&report)
 }
 
-async fn measure(command: BenchCommand, setting: &Setting<'_>) -> Result<Report, Failure> {
+async fn measure(command: &BenchCommand, setting: &Setting<'_>) -> Result<Report, Failure> {
     match command {
         BenchCommand::Append => append::measure(setting).await,
         BenchCommand::Aws => aws::measure(setting).await,
         BenchCommand::Read => read::measure(setting).await,
         BenchCommand::Follow => follow::measure(setting).await,
         BenchCommand::Open => open::measure(setting).await,
-        BenchCommand::Queue(scale) => queue::measure(setting, scale).await,
-        BenchCommand::Table(scale) => table::measure(setting, scale).await,
+        BenchCommand::Queue(scale) => queue::measure(setting, *scale).await,
+        BenchCommand::Table(scale) => table::measure(setting, *scale).await,
         BenchCommand::Blob => blob::measure(setting).await,
+        BenchCommand::Wire(args) => wire::measure(setting, args).await,
     }
 }
 

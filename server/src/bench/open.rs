@@ -4,16 +4,16 @@
 //! log that is opened was left in disorder.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, IoSlice, Write as _};
+use std::io::{self, IoSlice, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{Engine, Options, SystemClock, SystemDisk};
 use anabranch_model::{Clock, Disk, Open, StreamName, StreamOptions, StreamStore};
 
-use super::machine::{Machine, resident_mib};
+use super::machine::Machine;
+use super::process::Server;
 use super::progress::Progress;
 use super::raw::read_and_sum;
 use super::report::{Figure, Goal, Report, Unit};
@@ -106,60 +106,6 @@ async fn log(
     let what = "resident memory of that server when it is ready";
     let idle = Figure::with_ratio("log_idle", what, Unit::Mebibytes, Spread::of(idle), None, None);
     Ok((opened.aim(Goal::Below(LOG_GOAL_MS)), idle))
-}
-
-/// `anabranch up` as a process. Dropping kills it.
-struct Server {
-    process: Child,
-    ready_after: Duration,
-}
-
-impl Server {
-    /// Starts it and waits for the line that says it is ready.
-    async fn start(folder: &Path) -> Result<Server, Failure> {
-        let data = folder.to_owned();
-        let started = blocking(move || Server::start_and_wait(&data)).await?;
-        started.map_err(|error| Failure::io("start a server on", folder, &error))
-    }
-
-    fn start_and_wait(data: &Path) -> io::Result<Server> {
-        let clock = SystemClock::new();
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args([
-            "up",
-            "--listen",
-            "127.0.0.1:0",
-            "--monitor",
-            "127.0.0.1:0",
-            "--log",
-            "error",
-            "--data",
-        ]);
-        command.arg(data).env_remove("ANABRANCH_CONFIG").stdin(Stdio::null()).stdout(Stdio::piped());
-        let start = clock.elapsed();
-        let mut server = Server { process: command.spawn()?, ready_after: Duration::ZERO };
-        let mut line = String::new();
-        if let Some(output) = server.process.stdout.take() {
-            BufReader::new(output).read_line(&mut line)?;
-        }
-        server.ready_after = clock.elapsed() - start;
-        if line.is_empty() {
-            return Err(io::Error::other("it ended before it was ready"));
-        }
-        Ok(server)
-    }
-
-    fn resident_mib(&self) -> f64 {
-        resident_mib(self.process.id())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // One that has ended by itself needs no kill.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 /// Writes the log, and drops the engine as if the process were killed. Returns how much of it the state lacks.
