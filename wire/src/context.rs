@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use crate::token::Tokens;
-use crate::{cloudwatch, kinesis, secrets, sqs};
+use crate::{cloudwatch, firehose, kinesis, secrets, sqs};
 
 /// The account that everything belongs to.
 pub(crate) const ACCOUNT: &str = "000000000000";
@@ -61,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) sqs: sqs::State,
     /// What CloudWatch remembers between calls.
     pub(crate) cloudwatch: cloudwatch::State,
+    /// What Firehose remembers between calls.
+    pub(crate) firehose: firehose::State,
     /// What Secrets Manager remembers between calls.
     pub(crate) secrets: secrets::State,
 }

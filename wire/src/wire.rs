@@ -25,7 +25,9 @@ use crate::inflate::inflated;
 use crate::protocol::{Form, Protocol, render_fault};
 use crate::receive::{Body, BodyError, BoxError, receive};
 use crate::request_id::RequestIds;
-use crate::{cloudwatch, dynamodb, dynamodb_streams, keyspaces_streams, kinesis, s3, secrets, sqs, sts};
+use crate::{
+    cloudwatch, dynamodb, dynamodb_streams, firehose, keyspaces_streams, kinesis, s3, secrets, sqs, sts,
+};
 
 /// How the protocols are served.
 pub struct Options {
@@ -40,6 +42,10 @@ pub struct Options {
     /// How long something that was made or changed says that it is not ready yet, as the services do.
     pub transition: Duration,
 }
+
+/// An extension of requests that came over TLS: addresses in their answers lead back the same way.
+#[derive(Clone, Copy, Debug)]
+pub struct OverTls;
 
 /// The name of a server that nobody has given another one.
 const HOST_DEFAULT: &str = "localhost";
@@ -81,10 +87,16 @@ impl Wire {
             kinesis: Default::default(),
             sqs: Default::default(),
             cloudwatch: Default::default(),
+            firehose: Default::default(),
             secrets: Default::default(),
         };
+        let shared = Arc::new(shared);
+        // Deliveries go on by themselves, wherever there is somebody who runs tasks.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(firehose::deliver(Arc::downgrade(&shared)));
+        }
         let hosts = vec![HOST_DEFAULT.to_owned()];
-        Wire { shared: Arc::new(shared), request_ids: RequestIds::new(run), keys: Keys::default(), hosts }
+        Wire { shared, request_ids: RequestIds::new(run), keys: Keys::default(), hosts }
     }
 
     /// Lets in only what is signed with one of these keys. Without any, everything is let in.
@@ -191,7 +203,8 @@ impl Wire {
 fn origin(parts: &Parts) -> String {
     let header = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = header.or_else(|| parts.uri.authority().map(|authority| authority.as_str()));
-    format!("{}://{}", parts.uri.scheme_str().unwrap_or("http"), host.unwrap_or(HOST_DEFAULT))
+    let scheme = if parts.extensions.get::<OverTls>().is_some() { "https" } else { "http" };
+    format!("{scheme}://{}", host.unwrap_or(HOST_DEFAULT))
 }
 
 /// A form names its operation in the body or, if there is none, in the query.
@@ -215,13 +228,13 @@ fn operations_of(service: Service) -> &'static [&'static str] {
         Service::CloudWatch => cloudwatch::OPERATIONS,
         Service::DynamoDb => dynamodb::OPERATIONS,
         Service::DynamoDbStreams => dynamodb_streams::OPERATIONS,
+        Service::Firehose => firehose::OPERATIONS,
         Service::KeyspacesStreams => keyspaces_streams::OPERATIONS,
         Service::Kinesis => kinesis::OPERATIONS,
         Service::S3 => s3::OPERATIONS,
         Service::SecretsManager => secrets::OPERATIONS,
         Service::Sqs => sqs::OPERATIONS,
         Service::Sts => sts::OPERATIONS,
-        _ => &[],
     }
 }
 
@@ -231,6 +244,7 @@ async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault>
         (Service::CloudWatch, _) => cloudwatch::call(context, call).await,
         (Service::DynamoDb, Protocol::Json10) => dynamodb::call(context, call).await,
         (Service::DynamoDbStreams, Protocol::Json10) => dynamodb_streams::call(context, call).await,
+        (Service::Firehose, Protocol::Json11) => firehose::call(context, call).await,
         (Service::KeyspacesStreams, Protocol::Json10) => keyspaces_streams::call(context, call).await,
         (Service::Kinesis, _) => kinesis::call(context, call).await,
         (Service::SecretsManager, Protocol::Json11) => secrets::call(context, call).await,

@@ -48,7 +48,9 @@ async fn a_client_that_waits_is_asked_for_its_body_only_if_it_is_wanted() {
     assert!(raw.head().await.starts_with("HTTP/1.1 200 OK\r\n"));
     let mut raw = Raw::open(&harness).await;
     raw.write(head("/nothing/a")).await;
-    assert!(raw.head().await.starts_with("HTTP/1.1 404 Not Found\r\n"), "nobody asked for the body");
+    let head = raw.head().await;
+    assert!(head.starts_with("HTTP/1.1 404 Not Found\r\n"), "nobody asked for the body: {head}");
+    assert!(head.contains("connection: close\r\n"), "nobody knows whether it will come: {head}");
 }
 
 #[tokio::test]

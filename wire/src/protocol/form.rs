@@ -235,4 +235,25 @@ mod tests {
         // Names as deep as a form can be long are cut.
         read(&format!("{}=1", "a.".repeat(100_000))).unwrap();
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_form_is_read_or_refused(
+            fields in proptest::collection::vec(("(Attribute|Entry|Names|On|QueueUrl|DelaySeconds)?(\\.(Name|Value|member|[0-9]{1,11}|.?)){0,9}", ".{0,9}"), 0..9),
+        ) {
+            let mut body = form_urlencoded::Serializer::new(String::new());
+            body.extend_pairs(&fields);
+            let _ = read(&body.finish());
+        }
+
+        #[test]
+        fn a_map_comes_back(entries in proptest::collection::btree_map("\\PC{0,9}", "\\PC{0,9}", 0..9)) {
+            let mut body = form_urlencoded::Serializer::new(String::new());
+            for (number, (name, value)) in entries.iter().enumerate() {
+                body.append_pair(&format!("Attribute.{}.Name", number + 1), name);
+                body.append_pair(&format!("Attribute.{}.Value", number + 1), value);
+            }
+            proptest::prop_assert_eq!(read(&body.finish()).unwrap().attributes.unwrap_or_default(), entries);
+        }
+    }
 }

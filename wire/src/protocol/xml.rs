@@ -123,4 +123,15 @@ mod tests {
         assert_eq!(text("a\r\nb\t&<>\"'"), "a&#13;\nb\t&amp;&lt;&gt;&quot;&apos;");
         assert_eq!(text("\u{0}\u{b}\u{fffe}"), "\u{fffd}\u{fffd}\u{fffd}");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn what_xml_can_hold_comes_back(content in ".{0,40}") {
+            let allowed: String = content.chars().filter(|c| is_allowed(*c)).collect();
+            let escaped = text(&allowed);
+            proptest::prop_assert!(!escaped.contains(['<', '>', '\r']));
+            proptest::prop_assert_eq!(&*quick_xml::escape::unescape(&escaped).unwrap(), &*allowed);
+            proptest::prop_assert!(text(&content).chars().all(is_allowed));
+        }
+    }
 }

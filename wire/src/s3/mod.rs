@@ -51,8 +51,9 @@ mod put_object;
 mod upload_part;
 mod upload_part_copy;
 
+use http::header::{CONNECTION, HeaderValue};
 use http::request::Parts;
-use http::{Method, Response};
+use http::{Method, Response, Version};
 use http_body_util::{BodyExt, Empty};
 use serde_json::Value;
 
@@ -142,7 +143,7 @@ pub(crate) async fn respond(
     parts: Parts,
     body: Body,
 ) -> (Option<&'static str>, Response<Body>) {
-    let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
+    let (method, path, version) = (parts.method.clone(), parts.uri.path().to_owned(), parts.version);
     let incoming = Incoming::new(&parts.headers, body);
     let (operation, answered) = match rest(context, entrance, parts, incoming.clone()) {
         Ok(rest) => (Some(rest.operation), answer(context, &rest).await),
@@ -151,8 +152,12 @@ pub(crate) async fn respond(
     match answered {
         Ok(response) => (operation, response),
         Err(fault) => {
-            incoming.drain().await;
-            (operation, refused(fault, &method, &path, &context.request_id))
+            let mut response = refused(fault, &method, &path, &context.request_id);
+            // HTTP/2 has no connection to close: it ends the stream.
+            if !incoming.drain().await && version < Version::HTTP_2 {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            (operation, response)
         }
     }
 }

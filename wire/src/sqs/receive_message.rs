@@ -16,6 +16,9 @@ use super::{digest, text};
 use crate::context::{ACCOUNT, Context};
 use crate::fault::Fault;
 
+/// How long a receive goes on after the server was told to stop.
+const STOP_GRACE: Duration = Duration::from_millis(250);
+
 /// What the service says about a message.
 const SYSTEM_ATTRIBUTES: [&str; 9] = [
     TRACE_HEADER,
@@ -96,11 +99,18 @@ async fn receive(
     options: ReceiveOptions,
 ) -> Result<Vec<Message>, Fault> {
     let mut stop = context.stop.clone();
-    tokio::select! {
+    let mut receiving = context.ports.queues.receive(queue, options);
+    let received = tokio::select! {
         biased;
-        received = context.ports.queues.receive(queue, options) => received.map_err(fault),
-        _ = stop.wait_for(|stopped| *stopped) => Ok(Vec::new()),
-    }
+        received = &mut receiving => Some(received),
+        _ = stop.wait_for(|stopped| *stopped) => None,
+    };
+    let received = match received {
+        Some(received) => received,
+        // Messages that were taken already are given: they only wait for the disk.
+        None => tokio::time::timeout(STOP_GRACE, receiving).await.unwrap_or_else(|_| Ok(Vec::new())),
+    };
+    received.map_err(fault)
 }
 
 fn incoming(message: Message, wanted: &Wanted) -> Incoming {

@@ -40,17 +40,26 @@ impl Incoming {
         self.raw.lock().await.next().await
     }
 
-    /// Takes what nobody wanted, within limits: a client that is still sending would miss the answer.
-    pub(crate) async fn drain(&self) {
+    /// Takes what nobody wanted, within limits: a client that is still sending would miss the answer. Returns whether the
+    /// connection can go on: one with a body that does not end cannot, nor one whose client was never asked for it, because it
+    /// may send it or not.
+    pub(crate) async fn drain(&self) -> bool {
         let drained = async {
             let mut raw = self.raw.lock().await;
             if self.waits && raw.received_bytes == 0 {
-                return;
+                return false;
             }
             let limit = raw.received_bytes.saturating_add(REFUSED_BYTES_MAX);
-            while raw.received_bytes < limit && matches!(raw.next().await, Ok(Some(_))) {}
+            while raw.received_bytes < limit {
+                match raw.next().await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return true,
+                    Err(_) => return false,
+                }
+            }
+            false
         };
-        let _ = tokio::time::timeout(REFUSED_WAIT_MAX, drained).await;
+        tokio::time::timeout(REFUSED_WAIT_MAX, drained).await.unwrap_or(false)
     }
 }
 
@@ -109,11 +118,13 @@ mod tests {
             })
         };
         let sending = incoming(&HeaderMap::new(), endless());
-        sending.drain().await;
+        assert!(!sending.drain().await, "there is more");
         assert_eq!(sending.raw.lock().await.received_bytes, REFUSED_BYTES_MAX);
+        let whole = http_body_util::Full::new(Bytes::from_static(b"x")).map_err(|never| match never {});
+        assert!(Incoming::new(&HeaderMap::new(), whole.boxed_unsync()).drain().await);
         let waiting = HeaderMap::from_iter([(header::EXPECT, "100-continue".parse().unwrap())]);
         let waiting = incoming(&waiting, endless());
-        waiting.drain().await;
+        assert!(!waiting.drain().await);
         assert_eq!(waiting.raw.lock().await.received_bytes, 0, "nobody asked for it");
     }
 }

@@ -1,0 +1,95 @@
+//! What waits for its delivery, as far as this run of the server knows.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::definition::Definition;
+
+/// What is remembered. After a start everything is due once, because nobody knows what waits.
+#[derive(Default)]
+pub(crate) struct State {
+    waiting: Mutex<HashMap<String, Waiting>>,
+    /// Held by whoever delivers, so that nothing is delivered twice at the same time.
+    delivering: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    bytes: u64,
+    /// When the oldest record has waited long enough (time of the stopwatch); none while nothing waits.
+    due: Option<Duration>,
+}
+
+impl State {
+    /// Keeps others from delivering.
+    pub(super) async fn delivering(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.delivering.lock().await
+    }
+
+    /// Records were taken.
+    pub(super) fn add(&self, definition: &Definition, bytes: u64, now: Duration) {
+        let mut waiting = self.waiting.lock();
+        let interval = Duration::from_secs(definition.interval_seconds);
+        match waiting.get_mut(&definition.name) {
+            Some(waiting) => {
+                waiting.bytes += bytes;
+                waiting.due.get_or_insert(now + interval);
+            }
+            // What waits since before this run is not known, so it is looked at now.
+            None => {
+                waiting.insert(definition.name.clone(), Waiting { bytes, due: Some(now) });
+            }
+        }
+    }
+
+    /// Whether it is time for a delivery.
+    pub(super) fn is_due(&self, definition: &Definition, now: Duration) -> bool {
+        let waiting = self.waiting.lock();
+        waiting.get(&definition.name).is_none_or(|waiting| {
+            waiting.bytes >= definition.size_mib << 20 || waiting.due.is_some_and(|due| due <= now)
+        })
+    }
+
+    /// A delivery begins: what comes from now on waits anew.
+    pub(super) fn begin(&self, name: &str) {
+        self.waiting.lock().insert(name.to_owned(), Waiting { bytes: 0, due: None });
+    }
+
+    /// Something still waits, and is to be looked at then.
+    pub(super) fn postpone(&self, name: &str, due: Duration) {
+        let mut waiting = self.waiting.lock();
+        let waiting = waiting.entry(name.to_owned()).or_insert(Waiting { bytes: 0, due: None });
+        (waiting.bytes, waiting.due) = (0, Some(due));
+    }
+
+    /// The delivery stream is gone.
+    pub(super) fn forget(&self, name: &str) {
+        self.waiting.lock().remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::definition::tests::definition;
+    use super::*;
+
+    #[test]
+    fn deliveries_are_due_by_size_or_by_age() {
+        let definition = definition("d");
+        let (state, second) = (State::default(), Duration::from_secs);
+        assert!(state.is_due(&definition, second(0)), "nobody knows what waits since before the start");
+        state.begin("d");
+        assert!(!state.is_due(&definition, second(1_000)), "nothing waits");
+        state.add(&definition, 100, second(1_000));
+        state.add(&definition, 100, second(1_030));
+        assert!(!state.is_due(&definition, second(1_059)));
+        assert!(state.is_due(&definition, second(1_060)));
+        state.begin("d");
+        state.add(&definition, 1 << 20, second(2_000));
+        assert!(state.is_due(&definition, second(2_000)));
+        state.postpone("d", second(2_010));
+        assert!(!state.is_due(&definition, second(2_009)) && state.is_due(&definition, second(2_010)));
+    }
+}
