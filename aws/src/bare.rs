@@ -1,19 +1,21 @@
 //! The least that a call can cost: the SDK alone, on the same connection. `anabranch bench aws` puts the stores beside it.
 //!
-//! Nothing is checked, translated or repeated here.
+//! Nothing is checked, translated or repeated here. For S3, which no client of the SDK is built for, the least is a request
+//! that is signed and sent.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
 
-use anabranch_model::{Error, Result};
+use anabranch_model::{BlobKey, BucketName, Error, Result};
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_kinesis::primitives::Blob;
 use aws_sdk_kinesis::types::PutRecordsRequestEntry;
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, SendMessageBatchRequestEntry};
 use aws_smithy_types::error::display::DisplayErrorContext;
 use bytes::Bytes;
 
 use crate::config::Aws;
+use crate::s3::Blobs;
 
 /// Calls of the SDK, and nothing around them.
 #[derive(Clone, Debug)]
@@ -21,16 +23,18 @@ pub struct Bare {
     kinesis: aws_sdk_kinesis::Client,
     sqs: aws_sdk_sqs::Client,
     dynamodb: aws_sdk_dynamodb::Client,
+    blobs: Blobs,
 }
 
 impl Bare {
     /// Calls on this connection.
-    pub fn new(aws: &Aws) -> Self {
-        Bare {
+    pub fn new(aws: &Aws) -> Result<Self> {
+        Ok(Bare {
             kinesis: aws_sdk_kinesis::Client::new(&aws.config),
             sqs: aws_sdk_sqs::Client::new(&aws.config),
             dynamodb: aws_sdk_dynamodb::Client::new(&aws.config),
-        }
+            blobs: Blobs::new(aws)?,
+        })
     }
 
     /// PutRecords; returns how many were stored.
@@ -68,6 +72,16 @@ impl Bare {
         Ok(call.send().await.map_err(broken)?.messages.map_or(0, |messages| messages.len()))
     }
 
+    /// DeleteMessageBatch; returns how many are gone.
+    pub async fn delete_messages(&self, url: &str, handles: &[String]) -> Result<usize> {
+        let entry = |(place, handle): (usize, &String)| {
+            DeleteMessageBatchRequestEntry::builder().id(place.to_string()).receipt_handle(handle).build()
+        };
+        let entries = handles.iter().enumerate().map(entry).collect::<std::result::Result<_, _>>();
+        let call = self.sqs.delete_message_batch().queue_url(url).set_entries(Some(entries.map_err(broken)?));
+        Ok(call.send().await.map_err(broken)?.successful.len())
+    }
+
     /// PutItem of texts.
     pub async fn put_item(&self, table: &str, item: &[(&str, &str)]) -> Result<()> {
         let call = self.dynamodb.put_item().table_name(table).set_item(Some(texts(item)));
@@ -79,12 +93,31 @@ impl Bare {
         let call = self.dynamodb.get_item().table_name(table).set_key(Some(texts(key)));
         Ok(call.send().await.map_err(broken)?.item.map_or(0, |item| item.len()))
     }
+
+    /// Query of the items with one value of a key; returns how many came.
+    pub async fn query(&self, table: &str, (name, text): (&str, &str)) -> Result<usize> {
+        let call = self.dynamodb.query().table_name(table).key_condition_expression("#k = :v");
+        let call = call
+            .expression_attribute_names("#k", name)
+            .expression_attribute_values(":v", AttributeValue::S(text.to_string()));
+        Ok(call.send().await.map_err(broken)?.items.map_or(0, |items| items.len()))
+    }
+
+    /// PutObject, signed and sent as the stores do.
+    pub async fn put_object(&self, bucket: &BucketName, key: &BlobKey, body: &Bytes) -> Result<()> {
+        self.blobs.bare_put(bucket, key, body).await
+    }
+
+    /// GetObject, signed and sent as the stores do; returns how many bytes came.
+    pub async fn get_object(&self, bucket: &BucketName, key: &BlobKey) -> Result<usize> {
+        self.blobs.bare_get(bucket, key).await
+    }
 }
 
 fn texts(item: &[(&str, &str)]) -> HashMap<String, AttributeValue> {
     item.iter().map(|(name, text)| (name.to_string(), AttributeValue::S(text.to_string()))).collect()
 }
 
-fn broken(error: impl StdError + Send + Sync + 'static) -> Error {
+pub(crate) fn broken(error: impl StdError + Send + Sync + 'static) -> Error {
     Error::Unavailable(DisplayErrorContext(&error).to_string())
 }

@@ -65,6 +65,39 @@ impl EngineArgs {
     }
 }
 
+impl EngineArgs {
+    /// For what is about a data directory: refuses AWS, which has none, with what to do in its place.
+    pub(crate) fn directory_only(&self, why: &str, instead: &str) -> Result<(), Failure> {
+        match self.aws()? {
+            None => Ok(()),
+            Some(_) => Err(Failure::usage(why, instead)),
+        }
+    }
+}
+
+/// The same arguments for a command that works on a data directory only: it takes them to say so.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct DirectoryArgs {
+    #[arg(long, hide = true, env = "ANABRANCH_ENGINE", value_enum, default_value_t)]
+    engine: EngineName,
+    #[arg(long, hide = true)]
+    endpoint: Option<String>,
+    #[arg(long, hide = true)]
+    region: Option<String>,
+    #[arg(long, hide = true)]
+    profile: Option<String>,
+    #[arg(long, hide = true)]
+    fan_out: Option<String>,
+}
+
+impl DirectoryArgs {
+    /// Refuses AWS, and what is about AWS.
+    pub(crate) fn check(&self, why: &str, instead: &str) -> Result<(), Failure> {
+        let DirectoryArgs { engine, endpoint, region, profile, fan_out } = self.clone();
+        EngineArgs { engine, endpoint, region, profile, fan_out }.directory_only(why, instead)
+    }
+}
+
 /// Finds the region and the credentials. No service is asked yet.
 pub(crate) async fn connect_aws(options: AwsOptions) -> Result<Aws, Failure> {
     // Pauses of processes that were started together must not fall together.

@@ -22,7 +22,7 @@ use futures_core::Stream;
 use futures_util::stream;
 
 use crate::api::wire::{BackupLine, EngineBody};
-use crate::backup::Backups;
+use crate::backup::{self, Backups};
 use crate::failure::Failure;
 use crate::remote::Remote;
 use crate::runtime::pause;
@@ -149,10 +149,7 @@ impl Connection {
                 })?;
                 Ok(Box::pin(Remote::new(*address).back_up(text).await?))
             }
-            Place::Aws => Err(Failure::usage(
-                "a backup is a copy of a data directory, and AWS has none",
-                "use the backups of the services: point-in-time recovery of DynamoDB, versions of S3",
-            )),
+            Place::Aws => Err(Failure::usage(backup::NOT_OF_AWS, backup::INSTEAD)),
         }
     }
 

@@ -6,6 +6,7 @@ use anabranch_aws::action::Use;
 use anabranch_aws::policy::{Owner, Thing, Wish, document};
 use clap::Args;
 
+use crate::backend::EngineName;
 use crate::failure::Failure;
 use crate::output;
 
@@ -33,10 +34,19 @@ pub(crate) struct PolicyArgs {
     /// The number of the account [default: any]
     #[arg(long, default_value = "*", value_name = "ACCOUNT")]
     account: String,
+    /// Policies are of AWS, whatever the engine is
+    #[arg(long, hide = true, value_enum)]
+    engine: Option<EngineName>,
 }
 
 /// Prints the policy.
 pub(crate) fn run(args: &PolicyArgs) -> Result<(), Failure> {
+    if args.engine == Some(EngineName::Embedded) {
+        return Err(Failure::usage(
+            "a policy says what AWS allows, and the embedded engine asks AWS for nothing",
+            "leave --engine out",
+        ));
+    }
     let mut wishes = Vec::new();
     for (thing, texts) in [
         (Thing::Stream, &args.streams),

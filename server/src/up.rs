@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::api::wire::StatusReply;
+use crate::backend::DirectoryArgs;
 use crate::backup::Backups;
 use crate::config::{Address, Settings};
 use crate::connect::{lock_failure, open_engine};
@@ -60,10 +61,17 @@ pub(crate) struct UpArgs {
     /// How the log looks
     #[arg(long, env = "ANABRANCH_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
+    #[command(flatten)]
+    engine: DirectoryArgs,
 }
 
 /// Runs the server until a signal ends it.
 pub(crate) fn run(args: &UpArgs) -> Result<(), Failure> {
+    args.engine.check(
+        "`anabranch up` serves a data directory, and with --engine aws there is none: AWS serves its data itself",
+        "call AWS from each command, for instance `anabranch stream ls --engine aws`, or leave --engine aws (and \
+         ANABRANCH_ENGINE) out",
+    )?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let settings = Settings::load(args)?;
     logging::start(args.log.as_deref(), args.log_format, "info")?;

@@ -76,9 +76,6 @@ async fn every_kind_of_command_works_on_aws() {
     let got = ran(on(&["blob", "get", "photos/2026/one", "-"])).await.succeeded();
     assert_eq!(got.stdout, "a picture");
 
-    // A backup is of a directory, and there is none.
-    ran(on(&["backup", "/nonexistent/copy"])).await.failed(2, &["AWS"]);
-
     let told = ran(on(&["stream", "ls", "--metrics", "emf", "--json"])).await.succeeded();
     let lines = told.json_lines();
     assert_eq!(lines[0]["streams"][0]["name"], "clicks");
@@ -122,6 +119,31 @@ fn settings_of_aws_are_refused_without_it() {
     run(command).failed(2, &["--endpoint", "--engine aws"]);
 }
 
+/// What is about a directory of this machine says so at once: nobody is asked for credentials, and nothing is made.
+#[test]
+fn what_needs_a_directory_refuses_aws() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data_text = data.to_str().unwrap();
+    for (arguments, what) in [
+        (&["up", "--data", data_text][..], &["data directory", "stream ls --engine aws"][..]),
+        (&["--data", data_text], &["data directory", "stream ls --engine aws"]),
+        (&["up", "--endpoint", NOWHERE, "--region", "eu-central-1"], &["data directory"]),
+        (&["backup", data_text], &["AWS has none", "point-in-time recovery"]),
+        (&["restore", "/nonexistent/copy", "--data", data_text], &["AWS has none", "--data DIR"]),
+        (&["bench", "append"], &["this machine", "bench aws"]),
+    ] {
+        run(bare(arguments)).failed(2, what);
+        let mut by_environment = binary();
+        by_environment.args(arguments).env("ANABRANCH_ENGINE", "aws");
+        run(by_environment).failed(2, what);
+    }
+    assert!(!data.exists(), "a refused command has made a directory");
+    let mut misplaced = binary();
+    misplaced.args(["up", "--region", "eu-central-1"]);
+    run(misplaced).failed(2, &["--region", "--engine aws"]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_not_aws_is_told_apart() {
     let page = "<html><body>It works!</body></html>".to_string();
@@ -160,6 +182,8 @@ fn policies_are_printed() {
     assert_eq!(statement["Resource"], json!(["arn:aws:kinesis:eu-central-1:123456789012:stream/clicks"]));
     assert!(statement["Action"].as_array().unwrap().contains(&json!("kinesis:GetRecords")), "{told}");
     assert!(!told.to_string().contains("PutRecords"), "{told}");
+    policy(&["--queue", "a", "--engine", "aws"]).succeeded();
+    policy(&["--queue", "a", "--engine", "embedded"]).failed(2, &["asks AWS for nothing"]);
     policy(&[]).failed(2, &["Nothing is named"]);
     policy(&["--queue", "a:peek"]).failed(2, &["peek", "manage"]);
     policy(&["--table", "a", "--account", "me"]).failed(2, &["twelve digits"]);

@@ -4,13 +4,14 @@
 //! (`client`, `credentials`), and answered with headers (`meta`), a document (`xml`) or a refusal (`refusal`). On that
 //! stand the operations: buckets (`buckets`), reading (`read`), putting (`put`, with `intake` for the body, and `large`
 //! and `unfinished` for one that does not fit into memory), conditions of writes (`guard`), copying (`copy`), deleting
-//! (`delete`), listing (`list`), and uploads (`upload`, `complete`).
+//! (`delete`), listing (`list`), and uploads (`upload`, `complete`). What they cost is measured beside `bare`.
 //!
 //! Requests are our own because keys are bytes: clients that take a key for a path or an address for a URL lose `..`, `//`
 //! and control characters on the way.
 
 pub(crate) mod action;
 
+mod bare;
 mod buckets;
 mod client;
 mod complete;

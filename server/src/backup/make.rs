@@ -14,6 +14,11 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::quantity::Size;
 
+/// What is said about a backup of AWS, and what to do in its place.
+pub(crate) const NOT_OF_AWS: &str = "a backup is a copy of a data directory, and AWS has none";
+pub(crate) const INSTEAD: &str =
+    "use the backups of the services: point-in-time recovery of DynamoDB, versions of S3";
+
 /// Arguments of `anabranch backup`.
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
@@ -26,6 +31,7 @@ pub(crate) struct BackupArgs {
 
 /// Makes a backup.
 pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
+    args.data.engine.directory_only(NOT_OF_AWS, INSTEAD)?;
     args.data.run("anabranch backup", Missing::Refuse, async |connection| back_up(args, connection).await)
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::api::wire::BackupLine;
 
-pub(crate) use make::{BackupArgs, run as make};
+pub(crate) use make::{BackupArgs, INSTEAD, NOT_OF_AWS, run as make};
 pub(crate) use restore::{RestoreArgs, run as restore};
 
 /// Backs up the data directory of an engine that runs in this process.

@@ -28,6 +28,10 @@ pub(crate) struct RestoreArgs {
 
 /// Restores a backup to the data directory, which must be empty or not exist.
 pub(crate) fn run(args: &RestoreArgs) -> Result<(), Failure> {
+    args.data.engine.directory_only(
+        "a backup is restored to a data directory, and AWS has none",
+        "leave --engine aws (and ANABRANCH_ENGINE) out, and say with --data DIR where the data is to go",
+    )?;
     logging::start(None, LogFormat::Text, "warn")?;
     let runtime = runtime::start()?;
     runtime.block_on(async {

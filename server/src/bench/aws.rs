@@ -7,32 +7,36 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_aws::bare::Bare;
-use anabranch_aws::{AccessKey, Aws, AwsOptions, Queues, Streams, Tables};
+use anabranch_aws::{AccessKey, Aws, AwsOptions, Blobs, Queues, Streams, Tables};
 use anabranch_engine::SystemClock;
+use anabranch_model::blob::{GetOptions, PutOptions};
 use anabranch_model::queue::ReceiveOptions;
-use anabranch_model::table::{Get, Item, Write};
+use anabranch_model::table::{Get, Item, KeyCondition, Query, Write};
 use anabranch_model::{
-    NewMessage, NewRecord, Position, QueueName, QueueStore, ReadLimit, ShardId, ShardSource, StreamName,
-    StreamStore, TableName, TableStore,
+    BlobKey, BlobStore, BucketName, NewMessage, NewRecord, Position, QueueName, QueueStore, ReadLimit,
+    Receipt, ShardId, ShardSource, StreamName, StreamStore, TableName, TableStore,
 };
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::{Value, json};
 
 use super::Setting;
+use super::answers::{HANDLE, MESSAGE, answers};
 use super::machine::Machine;
 use super::report::{Figure, Goal, Report, Unit};
 use super::statistics::Spread;
-use super::stub::{self, Answers};
+use super::stub;
 use super::writers::{RECORD_BYTES, incompressible};
 use crate::failure::Failure;
 
 /// Records of a batch: as many as Kinesis takes.
-const BATCH: usize = 500;
+pub(super) const BATCH: usize = 500;
 /// Messages of a batch: as many as SQS takes.
-const MESSAGES: usize = 10;
+pub(super) const MESSAGES: usize = 10;
+/// Items of a page.
+pub(super) const ITEMS: usize = 50;
 /// Calls of one side in a round that move a batch of records, and those that move less.
 const BATCH_CALLS: usize = 20;
 const CALLS: usize = 200;
@@ -61,40 +65,31 @@ fn measure_here(mut report: Report, rounds: usize, wants: &dyn Fn(&str) -> bool)
     let runtime = runtime.map_err(|error| Failure::new("system", error.to_string(), "try again"))?;
     runtime.block_on(async {
         let both = Both::connect().await?;
-        if wants("append") {
-            let (ours, bare) = (Side::new(BATCH_CALLS, BATCH), Side::new(BATCH_CALLS, BATCH));
-            let figure = compare(rounds, ours, async || both.append().await, bare, async || both.put_records().await);
-            report.figures.push(told("append", "500 records of 1 KiB, beside PutRecords", figure.await?));
+        macro_rules! case {
+            ($name:ident, $side:expr, $what:literal, $ours:ident, $bare:ident) => {
+                if wants(stringify!($name)) {
+                    let costs =
+                        compare(rounds, $side, async || both.$ours().await, async || both.$bare().await).await?;
+                    report.figures.push(told(stringify!($name), $what, costs));
+                }
+            };
         }
-        if wants("read") {
-            let (ours, bare) = (Side::new(BATCH_CALLS, BATCH), Side::new(BATCH_CALLS, BATCH));
-            let figure = compare(rounds, ours, async || both.read().await, bare, async || both.get_records().await);
-            report.figures.push(told("read", "500 records of 1 KiB, beside GetRecords", figure.await?));
-        }
-        if wants("send") {
-            let (ours, bare) = (Side::new(CALLS, MESSAGES), Side::new(CALLS, MESSAGES));
-            let figure = compare(rounds, ours, async || both.send().await, bare, async || both.send_messages().await);
-            report.figures.push(told("send", "10 messages of 1 KiB, beside SendMessageBatch", figure.await?));
-        }
-        if wants("receive") {
-            let (ours, bare) = (Side::new(CALLS, MESSAGES), Side::new(CALLS, MESSAGES));
-            let figure =
-                compare(rounds, ours, async || both.receive().await, bare, async || both.receive_messages().await);
-            report.figures.push(told("receive", "10 messages of 1 KiB, beside ReceiveMessage", figure.await?));
-        }
-        if wants("put_item") {
-            let (ours, bare) = (Side::new(CALLS, 1), Side::new(CALLS, 1));
-            let figure = compare(rounds, ours, async || both.put().await, bare, async || both.put_item().await);
-            report.figures.push(told("put_item", "one item of 1 KiB, beside PutItem", figure.await?));
-        }
-        if wants("get_item") {
-            let (ours, bare) = (Side::new(CALLS, 1), Side::new(CALLS, 1));
-            let figure = compare(rounds, ours, async || both.get().await, bare, async || both.get_item().await);
-            report.figures.push(told("get_item", "one item of 1 KiB, beside GetItem", figure.await?));
-        }
+        let (records, messages, one, items) =
+            (Side(BATCH_CALLS, BATCH), Side(CALLS, MESSAGES), Side(CALLS, 1), Side(CALLS, ITEMS));
+        case!(append, records, "500 records of 1 KiB, beside PutRecords", append, put_records);
+        case!(read, records, "500 records of 1 KiB, beside GetRecords", read, get_records);
+        case!(send, messages, "10 messages of 1 KiB, beside SendMessageBatch", send, send_messages);
+        case!(receive, messages, "10 messages of 1 KiB, beside ReceiveMessage", receive, receive_messages);
+        case!(delete, messages, "10 messages, beside DeleteMessageBatch", delete, delete_messages);
+        case!(put_item, one, "one item of 1 KiB, beside PutItem", put, put_item);
+        case!(get_item, one, "one item of 1 KiB, beside GetItem", get, get_item);
+        case!(query, items, "50 items of 1 KiB, beside Query", query, query_items);
+        case!(put_blob, one, "one blob of 1 KiB, beside a signed request", put_blob, put_object);
+        case!(get_blob, one, "one blob of 1 KiB, beside a signed request", get_blob, get_object);
         report.notes.push(
-            "processor time of the client's thread for one record, message or item; the server is a stub on other \
-             threads that answers at once. Blobs are not here: no client of the SDK for S3 is part of the program"
+            "processor time of the client's thread for one record, message, item or blob; the server is a stub on \
+             other threads that answers at once. No client of the SDK for S3 is part of the program: a blob stands \
+             beside a request that is signed and sent, and nothing else"
                 .to_owned(),
         );
         Ok(report)
@@ -102,52 +97,44 @@ fn measure_here(mut report: Report, rounds: usize, wants: &dyn Fn(&str) -> bool)
 }
 
 fn told(name: &'static str, what: &str, (ours, bare): (Vec<f64>, Vec<f64>)) -> Figure {
-    let what = format!("{what} of the bare SDK");
-    Figure::beside(name, what, Unit::Microseconds, Spread::of(ours), Spread::of(bare))
+    Figure::beside(name, what.to_owned(), Unit::Microseconds, Spread::of(ours), Spread::of(bare))
         .aim(Goal::RatioAtMost(COST_GOAL))
 }
 
-/// How much one side does in a round.
+/// How much a side does in a round: calls, and what each of them moves.
 #[derive(Clone, Copy)]
-struct Side {
-    calls: usize,
-    parts: usize,
-}
+struct Side(usize, usize);
 
 impl Side {
-    fn new(calls: usize, parts: usize) -> Self {
-        Side { calls, parts }
-    }
-
     /// Microseconds of the processor for one part.
     async fn cost(self, call: &impl AsyncFn() -> Result<usize, Failure>) -> Result<f64, Failure> {
+        let Side(calls, expected) = self;
         let started = processor_time();
-        for _ in 0..self.calls {
+        for _ in 0..calls {
             let parts = call().await?;
-            if parts != self.parts {
-                let why = format!("{parts} of {} came back", self.parts);
+            if parts != expected {
+                let why = format!("{parts} of {expected} came back");
                 return Err(Failure::new("bench", why, "report this"));
             }
         }
         let spent = processor_time().saturating_sub(started);
-        Ok(spent.as_secs_f64() * 1e6 / (self.calls * self.parts) as f64)
+        Ok(spent.as_secs_f64() * 1e6 / (calls * expected) as f64)
     }
 }
 
-/// Both sides in turn, after a round that does not count.
+/// Our calls and the bare ones in turn, after a round that does not count.
 async fn compare(
     rounds: usize,
-    ours: Side,
-    our_call: impl AsyncFn() -> Result<usize, Failure>,
-    bare: Side,
-    bare_call: impl AsyncFn() -> Result<usize, Failure>,
+    side: Side,
+    ours: impl AsyncFn() -> Result<usize, Failure>,
+    bare: impl AsyncFn() -> Result<usize, Failure>,
 ) -> Result<(Vec<f64>, Vec<f64>), Failure> {
-    ours.cost(&our_call).await?;
-    bare.cost(&bare_call).await?;
+    side.cost(&ours).await?;
+    side.cost(&bare).await?;
     let (mut our_costs, mut bare_costs) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        our_costs.push(ours.cost(&our_call).await?);
-        bare_costs.push(bare.cost(&bare_call).await?);
+        our_costs.push(side.cost(&ours).await?);
+        bare_costs.push(side.cost(&bare).await?);
     }
     Ok((our_costs, bare_costs))
 }
@@ -163,14 +150,19 @@ struct Both {
     streams: Streams,
     queues: Queues,
     tables: Tables,
+    blobs: Blobs,
     bare: Bare,
     url: String,
     stream: StreamName,
     shard: ShardId,
     queue: QueueName,
     table: TableName,
+    bucket: BucketName,
+    key: BlobKey,
     records: Vec<(String, Bytes)>,
     bodies: Vec<String>,
+    handles: Vec<String>,
+    receipts: Vec<Receipt>,
     text: String,
 }
 
@@ -192,16 +184,23 @@ impl Both {
             streams: Streams::new(&aws),
             queues: Queues::new(&aws),
             tables: Tables::new(&aws),
-            bare: Bare::new(&aws),
+            blobs: Blobs::new(&aws)?,
+            bare: Bare::new(&aws)?,
             url: format!("{endpoint}/000000000000/bench"),
             stream: StreamName::new("bench")?,
             shard: ShardId::new("shardId-000000000000")?,
             queue: QueueName::new("bench")?,
             table: TableName::new("bench")?,
+            bucket: BucketName::new("bench")?,
+            key: BlobKey::new("folder/blob")?,
             records: (0..BATCH)
                 .map(|number| (format!("key {number}"), incompressible(number as u64, RECORD_BYTES).into()))
                 .collect(),
             bodies: vec![text.clone(); MESSAGES],
+            handles: (0..MESSAGES).map(|number| format!("{HANDLE}{number}")).collect(),
+            receipts: (0..MESSAGES)
+                .map(|number| Receipt::new(&format!("{MESSAGE}/{HANDLE}{number}")))
+                .collect::<Result<_, _>>()?,
             text,
         })
     }
@@ -245,6 +244,15 @@ impl Both {
         Ok(self.bare.receive_messages(&self.url, MESSAGES as i32).await?)
     }
 
+    async fn delete(&self) -> Result<usize, Failure> {
+        let deleted = self.queues.delete(&self.queue, self.receipts.clone()).await?;
+        Ok(deleted.iter().filter(|deleted| deleted.is_ok()).count())
+    }
+
+    async fn delete_messages(&self) -> Result<usize, Failure> {
+        Ok(self.bare.delete_messages(&self.url, &self.handles).await?)
+    }
+
     async fn put(&self) -> Result<usize, Failure> {
         let item = Item::new().with("id", "a").with("text", self.text.as_str());
         self.tables.write(&self.table, Write::put(item)).await?;
@@ -263,55 +271,37 @@ impl Both {
     async fn get_item(&self) -> Result<usize, Failure> {
         Ok(usize::from(self.bare.get_item(self.table.as_str(), &[("id", "a")]).await? > 0))
     }
-}
 
-/// What the stub says. `text` is the base64 of a record, and the body of a message.
-fn answers(text: &str) -> Answers {
-    let number = "49590338271490256608559692538361571095921575989136588898";
-    let shard = "shardId-000000000000";
-    let stored = json!({ "SequenceNumber": number, "ShardId": shard });
-    let record = json!({
-        "SequenceNumber": number, "PartitionKey": "key",
-        "ApproximateArrivalTimestamp": 1_700_000_000.123_f64, "Data": text,
-    });
-    let id = "5fea7756-0ea4-451a-a703-a558b933e274";
-    let message = json!({
-        "MessageId": id, "ReceiptHandle": "AQEBzJnKyrHigUMZj6rYigCgxlaS3SLy0a", "Body": text,
-        "Attributes": {
-            "ApproximateReceiveCount": "1", "SentTimestamp": "1700000000000",
-            "ApproximateFirstReceiveTimestamp": "1700000000001",
-        },
-    });
-    let sent = |place: usize| json!({ "Id": place.to_string(), "MessageId": id, "MD5OfMessageBody": "" });
-    let attributes = json!({ "QueueArn": "arn:aws:sqs:us-east-1:000000000000:bench" });
-    let table = json!({ "Table": {
-        "TableName": "bench", "TableStatus": "ACTIVE", "TableArn": "arn:aws:dynamodb:us-east-1:000000000000:table/bench",
-        "KeySchema": [{ "AttributeName": "id", "KeyType": "HASH" }],
-        "AttributeDefinitions": [{ "AttributeName": "id", "AttributeType": "S" }],
-        "ItemCount": 1, "TableSizeBytes": 1024, "CreationDateTime": 1_700_000_000.0_f64,
-    }});
-    let all: [(&'static str, Value); 10] = [
-        ("PutRecords", json!({ "FailedRecordCount": 0, "Records": vec![stored; BATCH] })),
-        ("GetShardIterator", json!({ "ShardIterator": "iterator" })),
-        (
-            "GetRecords",
-            json!({ "Records": vec![record; BATCH], "NextShardIterator": "iterator", "MillisBehindLatest": 1_000 }),
-        ),
-        ("GetQueueUrl", json!({ "QueueUrl": "http://127.0.0.1/000000000000/bench" })),
-        ("GetQueueAttributes", json!({ "Attributes": attributes })),
-        (
-            "SendMessageBatch",
-            json!({ "Successful": (0..MESSAGES).map(sent).collect::<Vec<_>>(), "Failed": [] }),
-        ),
-        ("ReceiveMessage", json!({ "Messages": vec![message; MESSAGES] })),
-        ("DescribeTable", table),
-        ("PutItem", json!({})),
-        ("GetItem", json!({ "Item": { "id": { "S": "a" }, "text": { "S": text } } })),
-    ];
-    let mut answers: Answers = all.into_iter().map(|(name, body)| (name, body.to_string())).collect();
-    answers.insert(
-        "DescribeTimeToLive",
-        json!({ "TimeToLiveDescription": { "TimeToLiveStatus": "DISABLED" } }).to_string(),
-    );
-    answers
+    async fn query(&self) -> Result<usize, Failure> {
+        let query = Query::new(KeyCondition::of("id", "a"));
+        Ok(self.tables.query(&self.table, query).await?.items.len())
+    }
+
+    async fn query_items(&self) -> Result<usize, Failure> {
+        Ok(self.bare.query(self.table.as_str(), ("id", "a")).await?)
+    }
+
+    async fn put_blob(&self) -> Result<usize, Failure> {
+        let body = stream::iter([Ok(self.records[0].1.clone())]);
+        self.blobs.put(&self.bucket, &self.key, Box::pin(body), PutOptions::default()).await?;
+        Ok(1)
+    }
+
+    async fn put_object(&self) -> Result<usize, Failure> {
+        self.bare.put_object(&self.bucket, &self.key, &self.records[0].1).await?;
+        Ok(1)
+    }
+
+    async fn get_blob(&self) -> Result<usize, Failure> {
+        let mut body = self.blobs.get(&self.bucket, &self.key, GetOptions::default()).await?.body;
+        let mut bytes = 0;
+        while let Some(piece) = body.next().await {
+            bytes += piece?.len();
+        }
+        Ok(usize::from(bytes == self.text.len()))
+    }
+
+    async fn get_object(&self) -> Result<usize, Failure> {
+        Ok(usize::from(self.bare.get_object(&self.bucket, &self.key).await? == self.text.len()))
+    }
 }

@@ -14,7 +14,7 @@
 //! | `writers`, `cycles`, `items` | what such tasks do with streams, queues and tables |
 //! | `raw` | the limit: plain files, one thread |
 //! | `plain_files`, `plain_rows` | the limits of blobs and of queries: files that take their place, a redb database |
-//! | `stub` | a server of AWS's protocols that answers at once |
+//! | `stub`, `answers` | a server of AWS's protocols that answers at once, and what it says |
 //! | `process` | `anabranch up` as a process |
 //! | `statistics`, `report`, `machine` | medians, the table and the JSON, where the figures come from |
 //! | `options`, `scale`, `place`, `progress` | the command line, the folder, the bar |
@@ -29,6 +29,7 @@ mod read;
 mod table;
 mod wire;
 
+mod answers;
 mod cycles;
 mod items;
 mod process;
@@ -54,6 +55,7 @@ mod scale;
 
 use clap::{Args, Subcommand};
 
+use crate::backend::EngineName;
 use crate::failure::Failure;
 use crate::logging::{self, LogFormat};
 use crate::output::Output;
@@ -72,6 +74,9 @@ pub(crate) struct BenchArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     bounds: Bounds,
+    /// Taken to say that there is only one
+    #[arg(long, global = true, hide = true, env = "ANABRANCH_ENGINE", value_enum, default_value_t)]
+    engine: EngineName,
     #[command(subcommand)]
     command: BenchCommand,
 }
@@ -107,6 +112,13 @@ struct Setting<'a> {
 /// Runs a bench and prints its report.
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     args.bounds.check()?;
+    if args.engine == EngineName::Aws && !matches!(args.command, BenchCommand::Aws) {
+        return Err(Failure::usage(
+            "a bench measures the embedded engine beside the limits of this machine, and AWS runs elsewhere",
+            "`anabranch bench aws` measures what the stores on AWS cost this machine; otherwise leave --engine aws (and \
+             ANABRANCH_ENGINE) out",
+        ));
+    }
     let runtime = runtime::start()?;
     let result = runtime.block_on(run_until_signal(args));
     // A raw round may still be on its way after Ctrl-C; its files are gone already.

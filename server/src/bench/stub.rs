@@ -1,4 +1,4 @@
-//! A server of AWS's JSON protocols that answers at once: every operation has one answer, ready before it is asked for.
+//! A server of AWS's protocols that answers at once: every operation has one answer, ready before it is asked for.
 //!
 //! It runs on threads of its own, and what it costs is not counted.
 
@@ -9,6 +9,10 @@ use std::sync::Arc;
 
 /// Answers by the operation that is asked for.
 pub(crate) type Answers = HashMap<&'static str, String>;
+
+/// What the head of an answer about a blob says. Nobody looks at it in other answers.
+const OF_BLOBS: &str = "date: Thu, 05 Nov 2026 00:00:00 GMT\r\nlast-modified: Thu, 05 Nov 2026 00:00:00 GMT\r\n\
+                        etag: \"0123456789abcdef0123456789abcdef\"\r\n";
 
 /// Starts a server; it runs until the process ends. Its connections are few: those of one client.
 pub(crate) fn start(answers: Answers) -> io::Result<SocketAddr> {
@@ -31,7 +35,7 @@ pub(crate) fn start(answers: Answers) -> io::Result<SocketAddr> {
 
 fn whole(status: u16, body: &str) -> Vec<u8> {
     let head = format!(
-        "HTTP/1.1 {status} _\r\ncontent-type: application/x-amz-json-1.1\r\ncontent-length: {}\r\n\r\n",
+        "HTTP/1.1 {status} _\r\ncontent-type: application/x-amz-json-1.1\r\ncontent-length: {}\r\n{OF_BLOBS}\r\n",
         body.len()
     );
     [head.as_bytes(), body.as_bytes()].concat()
@@ -53,6 +57,10 @@ fn serve(connection: TcpStream, answers: &HashMap<&str, Vec<u8>>) -> io::Result<
             let header = line.trim_end();
             if header.is_empty() {
                 break;
+            }
+            if operation.is_empty() {
+                // The first line begins with the method, by which what has no target is known.
+                operation = header.split(' ').next().unwrap_or_default().to_owned();
             }
             let Some((name, value)) = header.split_once(": ") else { continue };
             if name.eq_ignore_ascii_case("x-amz-target") {
