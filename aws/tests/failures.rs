@@ -19,10 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anabranch_aws::{AccessKey, Aws, AwsOptions, Streams};
-use anabranch_model::{
-    Clock, Error, NewRecord, NextMove, ShardSource, StreamName, StreamStore, Timestamp, limits,
-};
+use anabranch_aws::{Aws, AwsOptions, Streams};
+use anabranch_model::{Clock, Error, NewRecord, NextMove, ShardSource, StreamName, StreamStore, limits};
 use peer::stub::{Answer, Stub};
 use peer::{Late, SECRET, WallClock, connect, connect_by};
 
