@@ -32,6 +32,8 @@ const APP_NAME: &str = "anabranch";
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// How long the region may be looked for: nothing but the machine's own metadata has to be asked over the network.
 const REGION_MAX: Duration = Duration::from_secs(5);
+/// Longest region: a piece of the name of a host.
+const REGION_CHARS_MAX: usize = 63;
 /// How long credentials may be looked for.
 const CREDENTIALS_MAX: Duration = Duration::from_secs(8);
 /// Idle connections that are kept for one host.
@@ -199,11 +201,26 @@ async fn load(options: &AwsOptions, loader: ConfigLoader) -> Result<SdkConfig> {
         None => loader,
     };
     let config = tokio::time::timeout(REGION_MAX, loader.load()).await.ok();
-    config.filter(|config| config.region().is_some()).ok_or_else(|| {
+    let config = config.filter(|config| config.region().is_some()).ok_or_else(|| {
         Error::Misconfigured(
             "no region is set: set AWS_REGION, or `region` in the profile of ~/.aws/config".to_string(),
         )
-    })
+    })?;
+    check_region(config.region().map_or("", |region| region.as_ref()))?;
+    Ok(config)
+}
+
+/// A region is a part of the names of all hosts, so that one which cannot be leads nowhere, and slowly.
+fn check_region(region: &str) -> Result<()> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let edges = region.starts_with('-') || region.ends_with('-');
+    if !region.is_empty() && region.len() <= REGION_CHARS_MAX && region.chars().all(allowed) && !edges {
+        return Ok(());
+    }
+    Err(Error::Misconfigured(format!(
+        "`{}` is no region: it must look like eu-central-1 (AWS_REGION, or `region` in the profile of ~/.aws/config)",
+        region.escape_debug()
+    )))
 }
 
 async fn check_credentials(config: &SdkConfig, options: &AwsOptions) -> Result<()> {

@@ -44,6 +44,7 @@ pub mod policy;
 mod attribute;
 mod backoff;
 mod call;
+mod change;
 mod failure;
 mod pace;
 mod probe;

@@ -50,6 +50,15 @@ fn a_missing_region_is_named() {
 }
 
 #[test]
+fn a_region_that_is_none_is_named() {
+    for region in ["eu central 1", "Frankfurt!", "eu-central-1.example.org", "-"] {
+        let key = [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")];
+        let said = connecting_with(&[key[0], key[1], ("AWS_REGION", region)]);
+        assert!(said.contains("refused: Misconfigured") && said.contains(region), "{said}");
+    }
+}
+
+#[test]
 fn missing_credentials_are_named() {
     let said = connecting_with(&[("AWS_REGION", "eu-central-1")]);
     assert!(said.contains("refused: Unauthenticated") && said.contains("AWS_ACCESS_KEY_ID"), "{said}");

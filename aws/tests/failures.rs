@@ -1,17 +1,28 @@
 //! What callers see when the far side is not as it should be: each case its own error, with what to do, and no call
 //! that may have been carried out is made twice by itself.
+//!
+//! | what is wrong | where it is put to the test |
+//! |---|---|
+//! | no credentials, no region, a region or an endpoint that is none | `discovery.rs`; `what_is_missing_is_named` of the commands |
+//! | another region | `a_wrong_region_is_told` here; `the_region_of_the_bucket_is_named` in `blob_failures.rs` |
+//! | what does not exist or is being made | `what_is_missing_or_being_made_is_not_the_same` here; for tables in `table_failures.rs` |
+//! | an endpoint that is not AWS | `whoever_is_not_aws_is_recognised` here; `who_is_not_aws_is_told_apart` of the commands |
+//! | a clock twenty minutes off | here with a stub, in `blob_laws.rs` with a server that verifies signatures |
+//! | a table with another key schema | `a_table_with_another_key_is_told_in_words` in `table_failures.rs` |
+//! | a bucket of another account | `a_bucket_of_another_account_is_told` in `blob_failures.rs` |
+//!
+//! None of these is tried again: the tests count the calls.
 
 mod peer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use anabranch_aws::{AccessKey, Aws, AwsOptions, Streams};
-use anabranch_model::{
-    Clock, Error, NewRecord, NextMove, ShardSource, StreamName, StreamStore, Timestamp, limits,
-};
+use anabranch_aws::{Aws, AwsOptions, Streams};
+use anabranch_model::{Clock, Error, NewRecord, NextMove, ShardSource, StreamName, StreamStore, limits};
 use peer::stub::{Answer, Stub};
-use peer::{WallClock, connect};
+use peer::{Late, SECRET, WallClock, connect, connect_by};
 
 fn name() -> StreamName {
     StreamName::new("clicks").expect("a name")
@@ -58,19 +69,6 @@ async fn a_wrong_clock_is_measured() {
     assert_eq!(calls, 1);
 }
 
-/// The clock of the machine, twenty minutes behind.
-struct Late(WallClock);
-
-impl Clock for Late {
-    fn now(&self) -> Timestamp {
-        self.0.now().minus(std::time::Duration::from_secs(20 * 60))
-    }
-
-    fn elapsed(&self) -> std::time::Duration {
-        self.0.elapsed()
-    }
-}
-
 #[tokio::test]
 async fn a_clock_that_is_twenty_minutes_late_is_not_corrected_behind_the_back_of_its_owner() {
     let date = aws_smithy_types::DateTime::from_millis(WallClock::default().now().as_millis() as i64);
@@ -79,19 +77,22 @@ async fn a_clock_that_is_twenty_minutes_late_is_not_corrected_behind_the_back_of
         Answer::failure(403, "InvalidSignatureException", "Signature expired").with(&format!("date: {date}"))
     })
     .await;
-    let options = AwsOptions {
-        endpoint: Some(stub.endpoint()),
-        region: Some("us-east-1".to_string()),
-        key: Some(AccessKey { id: "AKIATEST".to_string(), secret: "secret".to_string() }),
-        ..AwsOptions::default()
-    };
-    let aws = Aws::connect(options, Arc::new(Late(WallClock::default())), 1).await.unwrap();
+    let late = Late(WallClock::default(), Duration::from_secs(20 * 60));
+    let aws = connect_by(&stub.endpoint(), SECRET, None, Arc::new(late)).await;
     for _ in 0..2 {
         let error = Streams::new(&aws).shards(&name(), None, 10).await.unwrap_err();
         let behind = |text: &str| text.contains("20 minutes behind") || text.contains("21 minutes behind");
         assert!(matches!(&error, Error::Misconfigured(text) if behind(text)), "{error:?}");
     }
     assert_eq!(stub.asked().len(), 2, "the call was made again with another date");
+}
+
+#[tokio::test]
+async fn a_wrong_region_is_told() {
+    let scope = "Credential should be scoped to a valid region. ";
+    let (error, calls) = listing(Answer::failure(400, "InvalidSignatureException", scope)).await;
+    assert!(matches!(&error, Error::Misconfigured(text) if text.contains("AWS_REGION")), "{error:?}");
+    assert_eq!((error.next_move(), calls), (NextMove::FixSetup, 1));
 }
 
 #[tokio::test]

@@ -6,16 +6,9 @@ mod harness;
 #[path = "../../aws/tests/peer/mod.rs"]
 mod peer;
 
-use std::sync::Arc;
-
 use anabranch_aws::{Aws, Blobs, Queues, Streams, Tables};
-use anabranch_model::laws::blob::{self, BlobFixture};
 use harness::{Data, Server};
-use peer::suite::{self, Case, Skipped, queue_cases, stream_cases, table_cases};
-
-/// SQS has no word for it; only CloudWatch has.
-const NO_AGE: Skipped =
-    &[("queues_are_described", "the protocol does not tell the age of the oldest message")];
+use peer::suite::{self, blob_cases, queue_cases, stream_cases, table_cases};
 
 /// A server of ours, and a connection to it.
 async fn ours() -> (Data, Server, Aws) {
@@ -42,7 +35,7 @@ async fn the_laws_of_streams_hold_with_fan_out() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_laws_of_queues_hold() {
     let (_data, _server, aws) = ours().await;
-    suite::hold(queue_cases(&Queues::new(&aws).purging_at_once(), "wire"), NO_AGE, 4).await;
+    suite::hold(queue_cases(&Queues::new(&aws).purging_at_once(), "wire"), &[], 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,10 +48,5 @@ async fn the_laws_of_tables_hold() {
 async fn the_laws_of_blobs_hold() {
     let (_data, _server, aws) = ours().await;
     let blobs = Blobs::new(&aws).expect("an endpoint");
-    let case = |law: &'static blob::BlobLaw| -> Case {
-        let fixture =
-            BlobFixture::new(Arc::new(blobs.clone())).with_prefix("wire").with_spawn(suite::spawned);
-        (law.name, law.check(fixture))
-    };
-    suite::hold(blob::all().iter().map(case).collect(), &[], 4).await;
+    suite::hold(blob_cases(&blobs, "wire"), &[], 4).await;
 }

@@ -74,11 +74,15 @@ fn summary(
     let mut indexes = Vec::new();
     for index in described.global_secondary_indexes.unwrap_or_default() {
         let name = index_name(index.index_name)?;
-        let key = key_schema(&index.key_schema.unwrap_or_default(), &kinds)?;
+        let state = index_state(index.index_status.as_ref());
+        let key = match key_schema(&index.key_schema.unwrap_or_default(), &kinds) {
+            // The attributes of an index that is being removed may be forgotten before it is gone.
+            Err(_) if state == TableState::Deleting => continue,
+            key => key?,
+        };
         let projection = projection(index.projection)?;
         let options = IndexOptions { name: name.clone(), scope: IndexScope::Global, key, projection };
         let (items, bytes) = (count(index.item_count), count(index.index_size_bytes));
-        let state = index_state(index.index_status.as_ref());
         indexes.push((options, IndexSummary { name, state, items, bytes }));
     }
     for index in described.local_secondary_indexes.unwrap_or_default() {

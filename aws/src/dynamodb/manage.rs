@@ -1,6 +1,4 @@
 //! Making, listing and removing tables.
-//!
-//! A call whose outcome nobody knows is followed by a look: whether the table is there, or gone, says what happened.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +14,8 @@ use aws_sdk_dynamodb::types::{
 
 use super::{CHANGE_PATIENCE, Tables, action, built, strange};
 use crate::call::Deadline;
-use crate::failure::{Kind, Outcome};
+use crate::change::Change;
+use crate::failure::Kind;
 
 impl Tables {
     pub(super) async fn make(&self, table: &TableName, options: &TableOptions) -> Result<()> {
@@ -35,8 +34,7 @@ impl Tables {
         }
     }
 
-    /// Asks for a table until the answer is certain. A table that was not there before is ours if it is there behind a
-    /// lost answer: that is why it is looked for first.
+    /// A table that was not there before is ours if it is there behind a lost answer: that is why it is looked for first.
     async fn begin(&self, table: &TableName, options: &TableOptions, deadline: Deadline) -> Result<()> {
         let definitions = definitions(options)?;
         let key = key_schema(&options.key)?;
@@ -47,46 +45,24 @@ impl Tables {
         if self.look_for(table, deadline).await?.is_some() {
             return Err(Error::TableExists(table.clone()));
         }
-        let mut in_doubt = false;
-        let mut patience = deadline;
-        let mut rounds = 0;
-        loop {
-            let request = || {
-                self.client
-                    .create_table()
-                    .table_name(table.as_str())
-                    .billing_mode(BillingMode::PayPerRequest)
-                    .set_attribute_definitions(Some(definitions.clone()))
-                    .set_key_schema(Some(key.clone()))
-                    .set_global_secondary_indexes((!global.is_empty()).then(|| global.clone()))
-                    .set_local_secondary_indexes((!local.is_empty()).then(|| local.clone()))
-                    .set_stream_specification(changes.clone())
-                    .send()
-            };
-            let failure = match self.caller.call(&action::CREATE_TABLE, deadline, request).await {
-                Ok(_) => return Ok(()),
-                Err(failure) => failure,
-            };
-            match failure.kind {
-                Kind::InUse if in_doubt => return Ok(()),
-                Kind::InUse => return Err(Error::TableExists(table.clone())),
-                Kind::Away if failure.outcome == Outcome::Unknown => {
-                    in_doubt = true;
-                    patience = patience.min(self.caller.absence());
-                }
-                _ => return Err(failure.into()),
-            }
-            // Whoever cannot even look has waited long enough.
-            match self.look_for(table, deadline).await {
-                Ok(Some(_)) => return Ok(()),
-                Ok(None) => {}
-                Err(_) => return Err(failure.into()),
-            }
-            rounds += 1;
-            if !self.caller.back_off(rounds, patience).await {
-                return Err(failure.into());
-            }
-        }
+        let request = || {
+            self.client
+                .create_table()
+                .table_name(table.as_str())
+                .billing_mode(BillingMode::PayPerRequest)
+                .set_attribute_definitions(Some(definitions.clone()))
+                .set_key_schema(Some(key.clone()))
+                .set_global_secondary_indexes((!global.is_empty()).then(|| global.clone()))
+                .set_local_secondary_indexes((!local.is_empty()).then(|| local.clone()))
+                .set_stream_specification(changes.clone())
+                .send()
+        };
+        let ask = async || self.caller.call(&action::CREATE_TABLE, deadline, request).await.map(drop);
+        let look = async || Ok(self.look_for(table, deadline).await?.is_some());
+        let made = self.caller.until_certain(Change::Making, deadline, ask, look).await;
+        made.map_err(|failure| {
+            failure.explained(|kind| (kind == Kind::InUse).then(|| Error::TableExists(table.clone())))
+        })
     }
 
     /// The table as it is, if there is one.
@@ -98,43 +74,21 @@ impl Tables {
         }
     }
 
-    /// Asks for a removal until the answer is certain. That a table is gone behind a lost answer says something only if
-    /// it was there before.
+    /// That a table is gone behind a lost answer says something only if it was there before.
     pub(super) async fn remove(&self, table: &TableName) -> Result<()> {
         let deadline = self.caller.deadline(CHANGE_PATIENCE);
         self.describe(table, deadline).await?;
-        let mut in_doubt = false;
-        let mut patience = deadline;
-        let mut rounds = 0;
-        loop {
-            let request = || self.client.delete_table().table_name(table.as_str()).send();
-            let failure = match self.caller.call(&action::DELETE_TABLE, deadline, request).await {
-                Ok(_) => break,
-                Err(failure) => failure,
-            };
-            match failure.kind {
-                Kind::NotFound if in_doubt => break,
-                Kind::NotFound => return Err(Error::TableNotFound(table.clone())),
-                // It is being made or changed, or being removed by someone else.
-                Kind::InUse => {}
-                Kind::Away if failure.outcome == Outcome::Unknown => {
-                    in_doubt = true;
-                    patience = patience.min(self.caller.absence());
-                    match self.look_for(table, deadline).await {
-                        Ok(Some(seen)) if seen.table_status == Some(TableStatus::Deleting) => break,
-                        Ok(Some(_)) => {}
-                        Ok(None) => break,
-                        Err(_) => return Err(failure.into()),
-                    }
-                }
-                _ => return Err(failure.into()),
-            }
-            rounds += 1;
-            if !self.caller.back_off(rounds, patience).await {
-                return Err(busy(table, failure));
-            }
+        let request = || self.client.delete_table().table_name(table.as_str()).send();
+        let ask = async || self.caller.call(&action::DELETE_TABLE, deadline, request).await.map(drop);
+        let look = async || {
+            let seen = self.look_for(table, deadline).await?;
+            Ok(seen.is_none_or(|seen| seen.table_status == Some(TableStatus::Deleting)))
+        };
+        match self.caller.until_certain(Change::Removing, deadline, ask, look).await {
+            Ok(()) => self.until_gone(table, deadline).await,
+            Err(failure) if failure.kind == Kind::NotFound => Err(Error::TableNotFound(table.clone())),
+            Err(failure) => Err(busy(table, failure)),
         }
-        self.until_gone(table, deadline).await
     }
 
     /// A page of tables. All names fit into a few answers, so that they can be put in order here.

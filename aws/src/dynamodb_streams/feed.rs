@@ -1,7 +1,5 @@
 //! The calls, and what their failures mean.
 
-use std::time::Duration;
-
 use anabranch_model::{Error, Result, Shard, StreamName, TableName};
 use async_trait::async_trait;
 use aws_sdk_dynamodbstreams::Client;
@@ -10,14 +8,12 @@ use aws_sdk_dynamodbstreams::types::{KeyType, ShardIteratorType, Stream, StreamD
 use super::{action, translate};
 use crate::call::{Caller, Deadline};
 use crate::failure::{Failure, Kind};
-use crate::source::{Feed, Fetched, Found, Missed, Owner, Place, Start, StreamLabel};
+use crate::source::{
+    Feed, Fetched, Found, LISTING_MAX, Missed, Owner, Place, RECORDS_MAX, Start, StreamLabel,
+};
 
-/// Most records that one call returns.
-const RECORDS_MAX: usize = 1_000;
 /// Fewest digits that the service takes for a sequence number.
 const SEQUENCE_DIGITS_MIN: usize = 21;
-/// How long a listing may take, with its attempts.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The client and the way to call.
 #[derive(Clone, Debug)]
@@ -28,7 +24,7 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) async fn of_table(&self, table: &TableName) -> Result<Vec<StreamName>> {
-        let mut streams = self.streams(Some(table.as_str()), self.caller.deadline(PATIENCE)).await?;
+        let mut streams = self.streams(Some(table.as_str()), self.caller.deadline(LISTING_MAX)).await?;
         streams.sort_by(|one, other| one.stream_label.cmp(&other.stream_label));
         let label = |stream: &Stream| stream.stream_label.clone().unwrap_or_default();
         streams.iter().map(|stream| StreamLabel::name(table.as_str(), &label(stream))).collect()

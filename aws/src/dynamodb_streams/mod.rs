@@ -8,16 +8,12 @@ pub(crate) mod action;
 mod feed;
 mod translate;
 
-use anabranch_model::{
-    Batch, Capabilities, Follow, Page, Position, ReadLimit, Result, Shard, ShardId, ShardSource, StreamName,
-    TableName,
-};
-use async_trait::async_trait;
+use anabranch_model::{Result, StreamName, TableName};
 use aws_sdk_dynamodbstreams::Client;
 
 use self::feed::Calls;
 use crate::config::Aws;
-use crate::source::Source;
+use crate::source::{Source, shard_source};
 
 /// The streams of changes of DynamoDB's tables, those of today and those that were turned off in the last day. Cheap to
 /// clone: the clones share connections and limits.
@@ -40,32 +36,4 @@ impl TableChanges {
     }
 }
 
-#[async_trait]
-impl ShardSource for TableChanges {
-    fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
-    }
-
-    async fn shards(
-        &self,
-        stream: &StreamName,
-        after: Option<&ShardId>,
-        limit: usize,
-    ) -> Result<Page<Shard>> {
-        self.0.shards(stream, after, limit).await
-    }
-
-    async fn read(
-        &self,
-        stream: &StreamName,
-        shard: &ShardId,
-        from: Position,
-        limit: ReadLimit,
-    ) -> Result<Batch> {
-        self.0.read(stream, shard, from, limit).await
-    }
-
-    async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow> {
-        self.0.follow(stream, shard, from).await
-    }
-}
+shard_source!(TableChanges);

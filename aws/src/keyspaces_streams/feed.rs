@@ -1,7 +1,5 @@
 //! The calls, and what their failures mean.
 
-use std::time::Duration;
-
 use anabranch_model::table::ChangeView;
 use anabranch_model::{Error, Result, Shard, StreamName};
 use async_trait::async_trait;
@@ -14,12 +12,9 @@ use aws_sdk_keyspacesstreams::types::{IteratorPosition, ShardIteratorType, Strea
 use super::{action, translate};
 use crate::call::{Caller, Deadline};
 use crate::failure::{Failure, Kind};
-use crate::source::{Feed, Fetched, Found, Missed, Owner, Place, Start, StreamLabel};
-
-/// Most records that one call returns.
-const RECORDS_MAX: usize = 1_000;
-/// How long a listing may take, with its attempts.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::source::{
+    Feed, Fetched, Found, LISTING_MAX, Missed, Owner, Place, RECORDS_MAX, Start, StreamLabel,
+};
 
 /// The client and the way to call.
 #[derive(Clone, Debug)]
@@ -30,7 +25,7 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) async fn of_table(&self, keyspace: &str, table: &str) -> Result<Vec<StreamName>> {
-        let mut streams = self.streams(keyspace, table, self.caller.deadline(PATIENCE)).await?;
+        let mut streams = self.streams(keyspace, table, self.caller.deadline(LISTING_MAX)).await?;
         streams.sort_by(|one, other| one.stream_label.cmp(&other.stream_label));
         let owner = format!("{keyspace}.{table}");
         streams.iter().map(|stream| StreamLabel::name(&owner, &stream.stream_label)).collect()

@@ -9,15 +9,12 @@ mod cell;
 mod feed;
 mod translate;
 
-use anabranch_model::{
-    Batch, Capabilities, Follow, Page, Position, ReadLimit, Result, Shard, ShardId, ShardSource, StreamName,
-};
-use async_trait::async_trait;
+use anabranch_model::{Result, StreamName};
 use aws_sdk_keyspacesstreams::Client;
 
 use self::feed::Calls;
 use crate::config::Aws;
-use crate::source::Source;
+use crate::source::{Source, shard_source};
 
 /// The streams of changes of Keyspaces's tables. Cheap to clone: the clones share connections and limits.
 ///
@@ -45,32 +42,4 @@ impl KeyspaceChanges {
     }
 }
 
-#[async_trait]
-impl ShardSource for KeyspaceChanges {
-    fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
-    }
-
-    async fn shards(
-        &self,
-        stream: &StreamName,
-        after: Option<&ShardId>,
-        limit: usize,
-    ) -> Result<Page<Shard>> {
-        self.0.shards(stream, after, limit).await
-    }
-
-    async fn read(
-        &self,
-        stream: &StreamName,
-        shard: &ShardId,
-        from: Position,
-        limit: ReadLimit,
-    ) -> Result<Batch> {
-        self.0.read(stream, shard, from, limit).await
-    }
-
-    async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow> {
-        self.0.follow(stream, shard, from).await
-    }
-}
+shard_source!(KeyspaceChanges);

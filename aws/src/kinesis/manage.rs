@@ -1,6 +1,4 @@
 //! Making, listing, changing and removing streams.
-//!
-//! A call whose outcome nobody knows is followed by a look: whether the stream is there, or gone, says what happened.
 
 use std::time::Duration;
 
@@ -12,6 +10,7 @@ use futures_util::{StreamExt, TryStreamExt};
 
 use super::{CHANGE_PATIENCE, Streams, action};
 use crate::call::Deadline;
+use crate::change::Change;
 use crate::failure::{Failure, Kind, Outcome};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -29,52 +28,29 @@ impl Streams {
         self.keep_for(stream, &made, options.retention, deadline).await
     }
 
-    /// Asks for a stream until the answer is certain. A stream that was not there before is ours if it is there behind a
-    /// lost answer: that is why it is looked for first.
+    /// A stream that was not there before is ours if it is there behind a lost answer: that is why it is looked for first.
     async fn begin(&self, stream: &StreamName, options: &StreamOptions, deadline: Deadline) -> Result<()> {
         if self.look_for(stream, deadline).await?.is_some() {
             return Err(Error::StreamExists(stream.clone()));
         }
         let provisioned = StreamModeDetails::builder().stream_mode(StreamMode::Provisioned).build();
         let provisioned = provisioned.map_err(|error| Error::Invalid(error.to_string()))?;
-        let mut in_doubt = false;
-        let mut patience = deadline;
-        let mut rounds = 0;
-        loop {
-            let request = || {
-                self.client
-                    .create_stream()
-                    .stream_name(stream.as_str())
-                    .shard_count(i32::try_from(options.shards).unwrap_or(i32::MAX))
-                    // Without it the largest record of a stream is a tenth of what the port promises.
-                    .max_record_size_in_kib((limits::RECORD_BYTES_MAX >> 10) as i32)
-                    .stream_mode_details(provisioned.clone())
-                    .send()
-            };
-            let failure = match self.caller.call(&action::CREATE_STREAM, deadline, request).await {
-                Ok(_) => return Ok(()),
-                Err(failure) => failure,
-            };
-            match failure.kind {
-                Kind::InUse if in_doubt => return Ok(()),
-                Kind::InUse => return Err(Error::StreamExists(stream.clone())),
-                Kind::Away if failure.outcome == Outcome::Unknown => {
-                    in_doubt = true;
-                    patience = patience.min(self.caller.absence());
-                }
-                _ => return Err(failure.into()),
-            }
-            // Whoever cannot even look has waited long enough.
-            match self.look_for(stream, deadline).await {
-                Ok(Some(_)) => return Ok(()),
-                Ok(None) => {}
-                Err(_) => return Err(failure.into()),
-            }
-            rounds += 1;
-            if !self.caller.back_off(rounds, patience).await {
-                return Err(failure.into());
-            }
-        }
+        let request = || {
+            self.client
+                .create_stream()
+                .stream_name(stream.as_str())
+                .shard_count(i32::try_from(options.shards).unwrap_or(i32::MAX))
+                // Without it the largest record of a stream is a tenth of what the port promises.
+                .max_record_size_in_kib((limits::RECORD_BYTES_MAX >> 10) as i32)
+                .stream_mode_details(provisioned.clone())
+                .send()
+        };
+        let ask = async || self.caller.call(&action::CREATE_STREAM, deadline, request).await.map(drop);
+        let look = async || Ok(self.look_for(stream, deadline).await?.is_some());
+        let made = self.caller.until_certain(Change::Making, deadline, ask, look).await;
+        made.map_err(|failure| {
+            failure.explained(|kind| (kind == Kind::InUse).then(|| Error::StreamExists(stream.clone())))
+        })
     }
 
     /// The stream as it is, if there is one.
@@ -90,49 +66,23 @@ impl Streams {
         }
     }
 
-    /// Asks for a removal until the answer is certain. That a stream is gone behind a lost answer says something only if
-    /// it was there before.
+    /// That a stream is gone behind a lost answer says something only if it was there before.
     pub(super) async fn remove(&self, stream: &StreamName) -> Result<()> {
         let deadline = self.caller.deadline(CHANGE_PATIENCE);
         self.describe(stream, deadline).await?;
-        let mut in_doubt = false;
-        let mut patience = deadline;
-        let mut rounds = 0;
-        loop {
-            let request = || {
-                self.client
-                    .delete_stream()
-                    .stream_name(stream.as_str())
-                    .enforce_consumer_deletion(true)
-                    .send()
-            };
-            let failure = match self.caller.call(&action::DELETE_STREAM, deadline, request).await {
-                Ok(_) => break,
-                Err(failure) => failure,
-            };
-            match failure.kind {
-                Kind::NotFound if in_doubt => break,
-                Kind::NotFound => return Err(Error::StreamNotFound(stream.clone())),
-                // It is being made or changed, or being removed by someone else.
-                Kind::InUse => {}
-                Kind::Away if failure.outcome == Outcome::Unknown => {
-                    in_doubt = true;
-                    patience = patience.min(self.caller.absence());
-                    match self.look_for(stream, deadline).await {
-                        Ok(Some(seen)) if seen.stream_status == StreamStatus::Deleting => break,
-                        Ok(Some(_)) => {}
-                        Ok(None) => break,
-                        Err(_) => return Err(failure.into()),
-                    }
-                }
-                _ => return Err(failure.into()),
-            }
-            rounds += 1;
-            if !self.caller.back_off(rounds, patience).await {
-                return Err(self.busy(stream, failure));
-            }
+        let request = || {
+            self.client.delete_stream().stream_name(stream.as_str()).enforce_consumer_deletion(true).send()
+        };
+        let ask = async || self.caller.call(&action::DELETE_STREAM, deadline, request).await.map(drop);
+        let look = async || {
+            let seen = self.look_for(stream, deadline).await?;
+            Ok(seen.is_none_or(|seen| seen.stream_status == StreamStatus::Deleting))
+        };
+        match self.caller.until_certain(Change::Removing, deadline, ask, look).await {
+            Ok(()) => self.until_gone(stream, deadline).await,
+            Err(failure) if failure.kind == Kind::NotFound => Err(Error::StreamNotFound(stream.clone())),
+            Err(failure) => Err(self.busy(stream, failure)),
         }
-        self.until_gone(stream, deadline).await
     }
 
     pub(super) async fn change_retention(&self, stream: &StreamName, retention: Duration) -> Result<()> {

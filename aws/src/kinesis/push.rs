@@ -217,6 +217,8 @@ impl Push {
             Ok(subscription) => self.subscription = Some(subscription),
             // The last subscription of this consumer is not over yet.
             Err(failure) if failure.kind == Kind::InUse => {}
+            // The answer was cut in its first event. Who answers is Kinesis: the shard has been read before.
+            Err(failure) if failure.kind == Kind::Stranger && failure.detail.is_none() => {}
             Err(failure) if failure.kind == Kind::NotFound => {
                 self.taken.fan_out.forget(&stream);
                 // The consumer may be gone while the stream is not.

@@ -28,6 +28,7 @@ actions! {
     // A bucket is removed with the uploads that nobody completed.
     LIST_UPLOADS =
         s3("ListMultipartUploads", Use::Write, Resource::Bucket).allowed_by("ListBucketMultipartUploads").needed_to(Use::Manage).repeatable();
+    // Like a put: only without a condition may it be repeated. That an upload is gone then says that it was completed.
     COMPLETE_UPLOAD = s3("CompleteMultipartUpload", Use::Write, Resource::Object).allowed_by("PutObject").moving();
-    ABORT_UPLOAD = s3("AbortMultipartUpload", Use::Write, Resource::Object).needed_to(Use::Manage);
+    ABORT_UPLOAD = s3("AbortMultipartUpload", Use::Write, Resource::Object).needed_to(Use::Manage).repeatable();
 }

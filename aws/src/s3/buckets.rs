@@ -8,7 +8,8 @@ use super::request::Request;
 use super::xml::Element;
 use super::{Blobs, action, meta};
 use crate::call::Deadline;
-use crate::failure::{Kind, Outcome};
+use crate::change::Change;
+use crate::failure::Kind;
 
 /// The region whose name stands for none.
 const FIRST_REGION: &str = "us-east-1";
@@ -30,17 +31,10 @@ impl Blobs {
         let body = if region == FIRST_REGION { String::new() } else { place };
         let request = Request::bucket("PUT", bucket).body(body);
         let call = || self.client.ask(&request, self.caller.clock().now());
-        match self.caller.call(&action::CREATE_BUCKET, deadline, call).await {
-            Ok(_) => Ok(()),
-            // It was not there before.
-            Err(failure)
-                if failure.outcome == Outcome::Unknown
-                    && matches!(self.has_keys(bucket, deadline).await, Ok(Some(_))) =>
-            {
-                Ok(())
-            }
-            Err(failure) => Err(About::Bucket(bucket).explain(failure)),
-        }
+        let ask = async || self.caller.call(&action::CREATE_BUCKET, deadline, call).await.map(drop);
+        let look = async || Ok(self.has_keys(bucket, deadline).await?.is_some());
+        let made = self.caller.until_certain(Change::Making, deadline, ask, look).await;
+        made.map_err(|failure| About::Bucket(bucket).explain(failure))
     }
 
     pub(super) async fn remove_bucket(&self, bucket: &BucketName) -> Result<()> {
@@ -52,17 +46,10 @@ impl Blobs {
         let deadline = self.soon();
         let request = Request::bucket("DELETE", bucket);
         let call = || self.client.ask(&request, self.caller.clock().now());
-        match self.caller.call(&action::DELETE_BUCKET, deadline, call).await {
-            Ok(_) => Ok(()),
-            // It was there before.
-            Err(failure)
-                if failure.outcome == Outcome::Unknown
-                    && self.has_keys(bucket, deadline).await == Ok(None) =>
-            {
-                Ok(())
-            }
-            Err(failure) => Err(About::Bucket(bucket).explain(failure)),
-        }
+        let ask = async || self.caller.call(&action::DELETE_BUCKET, deadline, call).await.map(drop);
+        let look = async || Ok(self.has_keys(bucket, deadline).await?.is_none());
+        let removed = self.caller.until_certain(Change::Removing, deadline, ask, look).await;
+        removed.map_err(|failure| About::Bucket(bucket).explain(failure))
     }
 
     async fn abort_all(&self, bucket: &BucketName) -> Result<()> {

@@ -77,7 +77,8 @@ impl Blobs {
             let request = guard.on(request.clone());
             async move {
                 let call = || self.client.ask_document(&request, self.caller.clock().now());
-                match self.caller.call(&action::COMPLETE_UPLOAD, deadline, call).await {
+                let action = guard.action(&action::COMPLETE_UPLOAD);
+                match self.caller.call(&action, deadline, call).await {
                     Ok(answer) => Ok(Some(answer)),
                     Err(failure) => self.was_completed(upload, parts, failure, deadline).await.map(|()| None),
                 }

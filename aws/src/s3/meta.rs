@@ -145,6 +145,18 @@ fn checksums(headers: &Headers, further: Vec<Checksum>) -> Checksums {
     own.chain(further).collect()
 }
 
+/// The checksums of a body that was put, with the one that S3 makes by itself where it was given none.
+pub(super) fn with_added(mut checksums: Checksums, headers: &Headers) -> Checksums {
+    for algorithm in ChecksumAlgorithm::ALL {
+        let value = headers.get(checksum_header(algorithm));
+        let added = value.and_then(|value| checksum(algorithm, value));
+        if let (None, Some(added)) = (checksums.get(algorithm), added) {
+            checksums.insert(added);
+        }
+    }
+    checksums
+}
+
 /// A checksum as headers and documents spell it; that of parts has their number behind it.
 pub(super) fn checksum(algorithm: ChecksumAlgorithm, value: &str) -> Option<Checksum> {
     let value = value.split_once('-').map_or(value, |(value, _)| value);

@@ -1,6 +1,8 @@
 //! Putting a blob with one request.
 
-use anabranch_model::blob::{BlobMeta, Body, BodyDigest, Checksums, ETag, PutOptions, WriteCondition};
+use anabranch_model::blob::{
+    BlobMeta, Body, BodyDigest, Checksums, ETag, Properties, PutOptions, WriteCondition,
+};
 use anabranch_model::{BlobKey, BucketName, Error, Result, Timestamp};
 use aws_smithy_runtime_api::http::Headers;
 use aws_smithy_types::base64;
@@ -12,7 +14,6 @@ use super::guard::Guard;
 use super::intake::{Flow, Intake, WHOLE_BYTES_MAX, carrying, take};
 use super::request::Request;
 use super::{Blobs, action, meta};
-use crate::call::Deadline;
 
 impl Blobs {
     pub(super) async fn put_blob(
@@ -59,7 +60,7 @@ impl Blobs {
         };
         let explain = |failure| about.explain(failure);
         let answer = self.guarded((bucket, key), &options.condition, deadline, write, explain).await?;
-        self.acknowledged(about, &answer.headers, &digest, options, deadline).await
+        self.acknowledged(&answer.headers, digest, &options.properties)
     }
 
     /// Puts a body that is still on its way. A condition that only looking decides is decided once: the body cannot be
@@ -86,7 +87,7 @@ impl Blobs {
             (_, false) => about.explain(failure),
         };
         let (headers, digest) = self.send_flowing(&action::PUT_OBJECT, &request, flow, size, explain).await?;
-        self.acknowledged(about, &headers, &digest, options, self.soon()).await
+        self.acknowledged(&headers, digest, &options.properties)
     }
 
     fn put_request(
@@ -102,24 +103,21 @@ impl Blobs {
         Ok(request)
     }
 
-    /// What is known about a blob that S3 has acknowledged.
-    async fn acknowledged(
+    /// What is known about a blob that S3 has acknowledged. Its answer does not tell the time of the object, only its own.
+    fn acknowledged(
         &self,
-        about: About<'_>,
         headers: &Headers,
-        digest: &BodyDigest,
-        options: &PutOptions,
-        deadline: Deadline,
+        digest: BodyDigest,
+        properties: &Properties,
     ) -> Result<BlobMeta> {
-        let written = BlobMeta {
+        Ok(BlobMeta {
             size: digest.size,
             etag: meta::etag(headers.get("etag").unwrap_or_default())?,
-            properties: options.properties.clone(),
-            checksums: digest.checksums.clone(),
+            properties: properties.clone(),
+            checksums: meta::with_added(digest.checksums, headers),
             modified_at: self.date(headers),
             parts: None,
-        };
-        Ok(self.written(about, written, deadline).await)
+        })
     }
 
     /// When the service answered, in whole seconds, as it dates objects.

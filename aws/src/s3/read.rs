@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anabranch_model::blob::{
-    Blob, BlobMeta, Body, BodyDigester, BodyOptions, ChecksumScope, ETagMatch, GetOptions, Range,
+    Blob, BlobMeta, Body, Checksum, ChecksumDigester, ChecksumScope, ETagMatch, GetOptions, Range,
     ReadConditions,
 };
 use anabranch_model::{BlobKey, BucketName, Error, Result};
@@ -97,13 +97,8 @@ impl Blobs {
         let meta = meta::from_headers(answer.headers(), size)?;
         // What a header cannot say is decided here.
         conditions.check(key, &meta)?;
-        let verified = match meta.checksums.scope() {
-            ChecksumScope::Body if !meta.checksums.is_empty() => meta.checksums.clone(),
-            ChecksumScope::Body | ChecksumScope::Parts => Default::default(),
-        };
-        let verified = BodyOptions { size: Some(size), expected: verified, ..BodyOptions::default() };
-        let reading = Reading::new(key, answer, Some(BodyDigester::new(verified)?));
-        Ok(Blob { meta, range: 0..size, body: reading.into_body() })
+        let body = Reading::new(key, answer, Expected::of(&meta)).into_body();
+        Ok(Blob { meta, range: 0..size, body })
     }
 
     /// Opens a piece. Its answer does not tell the checksums of the whole, so the blob is looked at first, and the piece
@@ -128,7 +123,8 @@ impl Blobs {
                     if content_length(&answer)? != range.end - range.start {
                         return Err(super::strange("other bytes than it was asked for"));
                     }
-                    let body = Reading::new(key, answer, None).into_body();
+                    let expected = Expected { size: range.end - range.start, checksums: Vec::new() };
+                    let body = Reading::new(key, answer, expected).into_body();
                     return Ok(Blob { meta, range, body });
                 }
                 // It was replaced in between, perhaps by a shorter one.
@@ -163,18 +159,53 @@ fn content_length(answer: &HttpResponse) -> Result<u64> {
     length.ok_or_else(|| super::strange("an object without a length"))
 }
 
+/// What a body must turn out to be. Nobody needs its MD5, which costs more than all else.
+struct Expected {
+    /// Bytes that are still to come.
+    size: u64,
+    checksums: Vec<(Checksum, ChecksumDigester)>,
+}
+
+impl Expected {
+    fn of(meta: &BlobMeta) -> Self {
+        // Checksums of parts say nothing about bytes that come in one piece.
+        let of_body = meta.checksums.iter().filter(|_| meta.checksums.scope() == ChecksumScope::Body);
+        let checksums = of_body.map(|checksum| (checksum, ChecksumDigester::new(checksum.algorithm())));
+        Expected { size: meta.size, checksums: checksums.collect() }
+    }
+
+    fn update(&mut self, piece: &[u8]) -> Result<()> {
+        let longer = || Error::Invalid("it has more bytes than it should".to_string());
+        self.size = self.size.checked_sub(piece.len() as u64).ok_or_else(longer)?;
+        self.checksums.iter_mut().for_each(|(_, digester)| digester.update(piece));
+        Ok(())
+    }
+
+    /// Compares what came with what should have.
+    fn finish(&mut self) -> Result<()> {
+        if self.size > 0 {
+            return Err(Error::Invalid(format!("{} of its bytes are missing", self.size)));
+        }
+        for (expected, digester) in self.checksums.drain(..) {
+            if digester.finish() != expected {
+                return Err(Error::ChecksumMismatch(expected.algorithm().name()));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A body that is being read.
 struct Reading {
     key: BlobKey,
     stream: ByteStream,
-    /// Compares what comes with what is known about it.
-    digester: Option<BodyDigester>,
+    expected: Expected,
     ended: bool,
 }
 
 impl Reading {
-    fn new(key: &BlobKey, mut answer: HttpResponse, digester: Option<BodyDigester>) -> Self {
-        Reading { key: key.clone(), stream: ByteStream::new(answer.take_body()), digester, ended: false }
+    fn new(key: &BlobKey, mut answer: HttpResponse, expected: Expected) -> Self {
+        Reading { key: key.clone(), stream: ByteStream::new(answer.take_body()), expected, ended: false }
     }
 
     fn into_body(self) -> Body {
@@ -199,16 +230,8 @@ impl Reading {
         };
         let damaged = |error: Error| Error::Corrupt(format!("blob `{}` is damaged: {error}", self.key));
         match &piece {
-            Some(bytes) => {
-                if let Some(digester) = &mut self.digester {
-                    digester.update(bytes).map_err(damaged)?;
-                }
-            }
-            None => {
-                if let Some(digester) = self.digester.take() {
-                    digester.finish().map_err(damaged)?;
-                }
-            }
+            Some(bytes) => self.expected.update(bytes).map_err(damaged)?,
+            None => self.expected.finish().map_err(damaged)?,
         }
         Ok(piece)
     }

@@ -10,6 +10,7 @@ mod name;
 mod poll;
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use anabranch_model::table::{Change, Item};
 use anabranch_model::{Record, SequenceNumber, Timestamp};
@@ -20,6 +21,52 @@ pub(crate) use feed::{Feed, Fetched, Found, Missed, Place, Source, Start};
 pub(crate) use iterators::Iterators;
 pub(crate) use name::{Owner, StreamLabel};
 pub(crate) use poll::{Polled, poll};
+
+/// Makes a [`ShardSource`](anabranch_model::ShardSource) of a type that holds a [`Source`] and nothing else.
+macro_rules! shard_source {
+    ($changes:ty) => {
+        #[::async_trait::async_trait]
+        impl ::anabranch_model::ShardSource for $changes {
+            fn capabilities(&self) -> ::anabranch_model::Capabilities {
+                self.0.capabilities()
+            }
+
+            async fn shards(
+                &self,
+                stream: &::anabranch_model::StreamName,
+                after: Option<&::anabranch_model::ShardId>,
+                limit: usize,
+            ) -> ::anabranch_model::Result<::anabranch_model::Page<::anabranch_model::Shard>> {
+                self.0.shards(stream, after, limit).await
+            }
+
+            async fn read(
+                &self,
+                stream: &::anabranch_model::StreamName,
+                shard: &::anabranch_model::ShardId,
+                from: ::anabranch_model::Position,
+                limit: ::anabranch_model::ReadLimit,
+            ) -> ::anabranch_model::Result<::anabranch_model::Batch> {
+                self.0.read(stream, shard, from, limit).await
+            }
+
+            async fn follow(
+                &self,
+                stream: &::anabranch_model::StreamName,
+                shard: &::anabranch_model::ShardId,
+                from: ::anabranch_model::Position,
+            ) -> ::anabranch_model::Result<::anabranch_model::Follow> {
+                self.0.follow(stream, shard, from).await
+            }
+        }
+    };
+}
+pub(crate) use shard_source;
+
+/// Most records that one call of the two that know no time returns.
+pub(crate) const RECORDS_MAX: usize = 1_000;
+/// How long a listing of their streams may take, with its attempts.
+pub(crate) const LISTING_MAX: Duration = Duration::from_secs(30);
 
 /// A moment as the model counts it.
 pub(crate) fn timestamp(time: &DateTime) -> Timestamp {

@@ -9,6 +9,7 @@
 #[path = "../peer/mod.rs"]
 mod peer;
 
+mod blobs;
 mod queues;
 mod silence;
 mod streams;

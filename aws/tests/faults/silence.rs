@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anabranch_aws::{Aws, Queues, Streams, Tables};
+use anabranch_aws::{Aws, Blobs, Queues, Streams, Tables};
+use anabranch_model::blob::{Body, PartChoice, PartNumber, PutOptions, Upload, WriteCondition};
 use anabranch_model::queue::ReceiveOptions;
 use anabranch_model::table::expression::exists;
 use anabranch_model::table::{
@@ -11,10 +12,11 @@ use anabranch_model::table::{
     Update, Write,
 };
 use anabranch_model::{
-    NewMessage, NewRecord, NextMove, Position, QueueName, QueueOptions, QueueStore, ReadLimit, Result,
-    ShardSource, StreamName, StreamOptions, StreamStore, TableName, TableStore,
+    BlobKey, BlobStore, BucketName, NewMessage, NewRecord, NextMove, Position, QueueName, QueueOptions,
+    QueueStore, ReadLimit, Result, ShardSource, StreamName, StreamOptions, StreamStore, TableName,
+    TableStore,
 };
-use futures_util::future::{BoxFuture, join, join_all, join3};
+use futures_util::future::{BoxFuture, join, join_all, join4};
 use futures_util::{FutureExt, StreamExt};
 
 use crate::peer::Peer;
@@ -45,20 +47,51 @@ type Call = (&'static str, End, Make);
 macro_rules! call {
     ($operation:literal, $end:expr, $store:ident, |$direct:ident, $faulty:ident, $name:ident| $body:expr) => {{
         let make: Make = |direct, faulty, name| {
-            let ($direct, $faulty, $name) = ($store::new(&direct), $store::new(&faulty), name);
+            let ($direct, $faulty, $name) = ($store::on(&direct), $store::on(&faulty), name);
             async move { $body }.boxed()
         };
         ($operation, $end, make)
     }};
 }
 
+/// A store on a connection.
+trait On {
+    fn on(aws: &Aws) -> Self;
+}
+
+impl On for Streams {
+    fn on(aws: &Aws) -> Self {
+        Streams::new(aws)
+    }
+}
+
+impl On for Queues {
+    fn on(aws: &Aws) -> Self {
+        Queues::new(aws)
+    }
+}
+
+impl On for Tables {
+    fn on(aws: &Aws) -> Self {
+        Tables::new(aws)
+    }
+}
+
+impl On for Blobs {
+    fn on(aws: &Aws) -> Self {
+        Blobs::new(aws).expect("an endpoint")
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_hangs() {
     let (mock, moto, local) = (Peer::kinesis_mock().await, Peer::moto().await, Peer::dynamodb_local().await);
-    join3(
+    let ministack = Peer::ministack().await;
+    join4(
         come_to_an_end(&mock, calls_to_streams()),
         come_to_an_end(&moto, calls_to_queues()),
         come_to_an_end(&local, calls_to_tables()),
+        come_to_an_end(&ministack, calls_to_blobs()),
     )
     .await;
 }
@@ -317,6 +350,99 @@ fn calls_to_tables() -> Vec<Call> {
         }),
         call!("Scan", End::Error, Tables, |direct, faulty, name| {
             faulty.scan(&made_table(&direct, &name).await, Scan::new()).await.map(drop)
+        }),
+    ]
+}
+
+fn key() -> BlobKey {
+    BlobKey::new("key").expect("a key")
+}
+
+fn bytes() -> Body {
+    Box::pin(futures_util::stream::iter([Ok("a blob".into())]))
+}
+
+/// A bucket with a blob.
+async fn made_bucket(direct: &Blobs, name: &str) -> BucketName {
+    let name = BucketName::new(&name.to_lowercase()).expect("a name");
+    direct.create_bucket(&name).await.unwrap();
+    direct.put(&name, &key(), bytes(), PutOptions::default()).await.unwrap();
+    name
+}
+
+/// An upload with a part.
+async fn with_part(direct: &Blobs, name: &str) -> (Upload, PartChoice) {
+    let bucket = made_bucket(direct, name).await;
+    let upload = direct.begin_upload(&bucket, &key(), Default::default()).await.unwrap();
+    let number = PartNumber::new(1).expect("a number");
+    let part = direct.put_part(&upload, number, bytes(), Default::default()).await.unwrap();
+    (upload, PartChoice::from(&part))
+}
+
+fn calls_to_blobs() -> Vec<Call> {
+    vec![
+        call!("CreateBucket", End::Seen, Blobs, |_direct, faulty, name| {
+            faulty.create_bucket(&BucketName::new(&name.to_lowercase()).unwrap()).await
+        }),
+        call!("DeleteBucket", End::Seen, Blobs, |direct, faulty, name| {
+            let bucket = made_bucket(&direct, &name).await;
+            direct.delete(&bucket, &key(), None).await.unwrap();
+            faulty.delete_bucket(&bucket).await
+        }),
+        call!("ListBuckets", End::Error, Blobs, |_direct, faulty, _name| {
+            faulty.buckets(None, 10).await.map(drop)
+        }),
+        call!("ListObjectsV2", End::Error, Blobs, |direct, faulty, name| {
+            faulty.list(&made_bucket(&direct, &name).await, Default::default()).await.map(drop)
+        }),
+        call!("HeadObject", End::Error, Blobs, |direct, faulty, name| {
+            faulty.head(&made_bucket(&direct, &name).await, &key()).await.map(drop)
+        }),
+        call!("GetObject", End::Error, Blobs, |direct, faulty, name| {
+            faulty.get(&made_bucket(&direct, &name).await, &key(), Default::default()).await.map(drop)
+        }),
+        call!("PutObject", End::Error, Blobs, |direct, faulty, name| {
+            let bucket = made_bucket(&direct, &name).await;
+            let condition = WriteCondition::IfPresent;
+            let options = PutOptions { condition, ..PutOptions::default() };
+            let error = faulty.put(&bucket, &key(), bytes(), options).await.unwrap_err();
+            assert!(crate::is_doubt(&error), "with a condition it cannot be repeated: {error:?}");
+            faulty.put(&bucket, &key(), bytes(), PutOptions::default()).await.map(drop)
+        }),
+        call!("CopyObject", End::Error, Blobs, |direct, faulty, name| {
+            let bucket = made_bucket(&direct, &name).await;
+            let other = BlobKey::new("other").unwrap();
+            faulty.copy((&bucket, &key()), (&bucket, &other), Default::default()).await.map(drop)
+        }),
+        call!("DeleteObject", End::Error, Blobs, |direct, faulty, name| {
+            faulty.delete(&made_bucket(&direct, &name).await, &key(), None).await
+        }),
+        call!("DeleteObjects", End::Error, Blobs, |direct, faulty, name| {
+            faulty.delete_many(&made_bucket(&direct, &name).await, &[key()]).await.map(drop)
+        }),
+        call!("CreateMultipartUpload", End::Error, Blobs, |direct, faulty, name| {
+            let bucket = made_bucket(&direct, &name).await;
+            faulty.begin_upload(&bucket, &key(), Default::default()).await.map(drop)
+        }),
+        call!("UploadPart", End::Error, Blobs, |direct, faulty, name| {
+            let (upload, part) = with_part(&direct, &name).await;
+            faulty.put_part(&upload, part.number, bytes(), Default::default()).await.map(drop)
+        }),
+        call!("ListParts", End::Error, Blobs, |direct, faulty, name| {
+            let (upload, _) = with_part(&direct, &name).await;
+            faulty.parts(&upload, None, 10).await.map(drop)
+        }),
+        call!("ListMultipartUploads", End::Error, Blobs, |direct, faulty, name| {
+            let (upload, _) = with_part(&direct, &name).await;
+            faulty.uploads(&upload.bucket, Default::default()).await.map(drop)
+        }),
+        call!("CompleteMultipartUpload", End::Seen, Blobs, |direct, faulty, name| {
+            let (upload, part) = with_part(&direct, &name).await;
+            faulty.complete_upload(&upload, &[part], Default::default()).await.map(drop)
+        }),
+        call!("AbortMultipartUpload", End::Seen, Blobs, |direct, faulty, name| {
+            let (upload, _) = with_part(&direct, &name).await;
+            faulty.abort_upload(&upload).await
         }),
     ]
 }

@@ -29,7 +29,7 @@ const START_MAX: Duration = Duration::from_secs(60);
 /// The key that the tests sign with.
 const KEY: &str = "AKIATEST";
 /// Its private half.
-const SECRET: &str = "secret";
+pub const SECRET: &str = "secret";
 
 /// Starts the command in its arguments, and ends it when standard input does: when whoever holds the other end is gone. A
 /// whole group of processes may be told to end, so this one ends its server first. Some servers do not heed a request,
@@ -115,6 +115,19 @@ impl Peer {
             command.env("PYTHONPATH", &packages).env("PYTHONUNBUFFERED", "1");
             command.env("BIND_HOST", "127.0.0.1").env("GATEWAY_PORT", port.to_string());
             command.env("SERVICES", "dynamodb,dynamodbstreams,s3,sqs").env("TMPDIR", folder);
+            command
+        })
+        .await
+    }
+
+    /// Starts dynalite, which knows tables without changes, transactions and expiry.
+    pub async fn dynalite() -> Peer {
+        let package = installed("dynalite-4.0.0").join("node_modules/dynalite");
+        Peer::start("dynalite", |port, _| {
+            let mut command = watched("node");
+            command.arg("-r").arg(shim("loopback.js")).arg("cli.js").current_dir(&package);
+            command.args(["--port", &port.to_string(), "--createTableMs", "20"]);
+            command.args(["--deleteTableMs", "20", "--updateTableMs", "20"]);
             command
         })
         .await
@@ -220,6 +233,12 @@ impl Peer {
         connect_with(&self.endpoint(), "not the secret", None).await
     }
 
+    /// A connection to it from a machine whose clock is behind.
+    pub async fn connect_late(&self, behind: Duration) -> Aws {
+        let clock = Late(WallClock::default(), behind);
+        connect_by(&self.endpoint(), SECRET, None, Arc::new(clock)).await
+    }
+
     fn endpoint(&self) -> String {
         format!("http://{}", self.address())
     }
@@ -239,6 +258,16 @@ pub async fn connect(endpoint: &str) -> Aws {
 
 /// The same with another private half of the key, and with a limit for one attempt of a call.
 pub async fn connect_with(endpoint: &str, secret: &str, attempt_max: Option<Duration>) -> Aws {
+    connect_by(endpoint, secret, attempt_max, Arc::new(WallClock::default())).await
+}
+
+/// The same by another clock.
+pub async fn connect_by(
+    endpoint: &str,
+    secret: &str,
+    attempt_max: Option<Duration>,
+    clock: Arc<dyn Clock>,
+) -> Aws {
     let options = AwsOptions {
         attempt_max,
         endpoint: Some(endpoint.to_string()),
@@ -246,7 +275,7 @@ pub async fn connect_with(endpoint: &str, secret: &str, attempt_max: Option<Dura
         key: Some(AccessKey { id: KEY.to_string(), secret: secret.to_string() }),
         ..AwsOptions::default()
     };
-    Aws::connect(options, Arc::new(WallClock::default()), 1).await.expect("a connection")
+    Aws::connect(options, clock, 1).await.expect("a connection")
 }
 
 /// The folder of a server, with the version that the tests know.
@@ -292,6 +321,19 @@ impl Clock for WallClock {
     fn now(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Timestamp::EPOCH.plus(since)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// The clock of the machine, so much behind.
+pub struct Late(pub WallClock, pub Duration);
+
+impl Clock for Late {
+    fn now(&self) -> Timestamp {
+        self.0.now().minus(self.1)
     }
 
     fn elapsed(&self) -> Duration {

@@ -153,7 +153,7 @@ impl Shared {
         match fault {
             Some(Fault::Refuse) => return Ok(false),
             Some(Fault::Throttle) => {
-                client.write_all(&throttled(&request.target)).await?;
+                client.write_all(&throttled(request)).await?;
                 return Ok(true);
             }
             // Whoever goes away in the meantime has not asked.
@@ -180,7 +180,7 @@ impl Shared {
                 return Ok(false);
             }
             Some(Fault::Fail) => {
-                client.write_all(&failed()).await?;
+                client.write_all(&failed(request)).await?;
                 return Ok(true);
             }
             Some(Fault::Double) => drop(self.ask(request).await?),
@@ -200,7 +200,7 @@ impl Shared {
     ) -> io::Result<bool> {
         let bytes_max = match fault {
             Some(Fault::Fail) => {
-                client.write_all(&failed()).await?;
+                client.write_all(&failed(request)).await?;
                 return Ok(true);
             }
             Some(Fault::Hang) => {
@@ -218,7 +218,7 @@ impl Shared {
     async fn ask(&self, request: &Request) -> io::Result<wire::Answer> {
         let mut server = TcpStream::connect(self.server).await?;
         server.write_all(&request.bytes).await?;
-        wire::answer(&mut server).await
+        wire::answer(&mut server, request).await
     }
 
     /// Passes on an answer that goes on and on, as far as `bytes_max`, until one side has enough.
@@ -248,12 +248,13 @@ async fn gone(client: &TcpStream) {
 }
 
 /// What a service answers to those who ask too often.
-fn throttled(target: &str) -> Vec<u8> {
-    let (service, operation) = target.split_once('.').unwrap_or((target, ""));
+fn throttled(request: &Request) -> Vec<u8> {
+    let (service, operation) = request.target.split_once('.').unwrap_or((&request.target, ""));
     let moves_data = ["Get", "Put", "Update", "Delete", "Batch", "Transact", "Query", "Scan"]
         .iter()
         .any(|verb| operation.starts_with(verb) && !operation.ends_with("Table"));
     match service {
+        "" => document(request, 503, "SlowDown", "Please reduce your request rate."),
         "AmazonSQS" => refusal(400, "com.amazonaws.sqs#RequestThrottled", "slow down"),
         _ if moves_data => refusal(400, "ProvisionedThroughputExceededException", "slow down"),
         "Kinesis_20131202" => refusal(400, "LimitExceededException", "Rate exceeded for stream"),
@@ -261,12 +262,26 @@ fn throttled(target: &str) -> Vec<u8> {
     }
 }
 
-fn failed() -> Vec<u8> {
-    refusal(500, "InternalFailure", "something went wrong inside")
+fn failed(request: &Request) -> Vec<u8> {
+    let message = "something went wrong inside";
+    match request.is_of_s3() {
+        true => document(request, 500, "InternalError", message),
+        false => refusal(500, "InternalFailure", message),
+    }
 }
 
 fn refusal(status: u16, code: &str, message: &str) -> Vec<u8> {
     let body = format!(r#"{{"__type":"{code}","message":"{message}"}}"#);
     let head = "content-type: application/x-amz-json-1.1";
+    format!("HTTP/1.1 {status} X\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+/// A refusal of S3. An answer to a request for the head of something has no body, and so no word.
+fn document(request: &Request, status: u16, code: &str, message: &str) -> Vec<u8> {
+    let body = match request.operation.as_str() {
+        "HeadObject" => String::new(),
+        _ => format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>"),
+    };
+    let head = "content-type: application/xml";
     format!("HTTP/1.1 {status} X\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }

@@ -8,6 +8,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+/// Whether there is more to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Open {
+    Yes,
+    No,
+}
+
 /// An answer.
 #[derive(Clone, Debug)]
 pub enum Answer {
@@ -17,6 +24,9 @@ pub enum Answer {
     Cut,
     /// The same with these header lines and this part of a body of 500 bytes.
     CutBehind(Vec<String>, String),
+    /// The head of an answer without a known end and these bytes of it. Then the connection is closed, or stays open
+    /// without another byte.
+    Pushed(Vec<u8>, Open),
     /// None: the connection is closed.
     Closed,
     /// None, until whoever asked goes away.
@@ -114,19 +124,29 @@ async fn serve(mut connection: TcpStream, script: Arc<Mutex<Box<Script>>>, asked
             Answer::Full(status, lines, body) => {
                 let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
                 format!("HTTP/1.1 {status} X\r\n{lines}content-length: {}\r\n\r\n{body}", body.len())
+                    .into_bytes()
             }
-            Answer::Cut => "HTTP/1.1 200 X\r\ncontent-length: 500\r\n\r\n{\"Records\":[".to_string(),
+            Answer::Cut => {
+                "HTTP/1.1 200 X\r\ncontent-length: 500\r\n\r\n{\"Records\":[".to_string().into_bytes()
+            }
             Answer::CutBehind(lines, body) => {
                 let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
-                format!("HTTP/1.1 200 X\r\n{lines}content-length: 500\r\n\r\n{body}")
+                format!("HTTP/1.1 200 X\r\n{lines}content-length: 500\r\n\r\n{body}").into_bytes()
             }
-            Answer::Closed | Answer::Late(..) => String::new(),
+            Answer::Pushed(body, _) => {
+                let head = "HTTP/1.1 200 X\r\ncontent-type: application/vnd.amazon.eventstream\r\n\r\n";
+                [head.as_bytes(), body].concat()
+            }
+            Answer::Closed | Answer::Late(..) => Vec::new(),
             Answer::Never => {
                 let _ = connection.read_u8().await;
                 return;
             }
         };
-        let sent = connection.write_all(bytes.as_bytes()).await;
+        let sent = connection.write_all(&bytes).await;
+        if let Answer::Pushed(_, Open::Yes) = answer {
+            let _ = connection.read_u8().await;
+        }
         if sent.is_err() || !matches!(answer, Answer::Full(..)) {
             return;
         }

@@ -11,12 +11,23 @@ pub struct Request {
     pub bytes: Vec<u8>,
     /// What is asked for, with the service: `Kinesis_20131202.PutRecords`.
     pub target: String,
-    /// What is asked for, without the service; the method where there is no target.
+    /// What is asked for, without the service.
     pub operation: String,
     body_at: usize,
 }
 
 impl Request {
+    /// Whether it is one of S3's, which have no target.
+    pub fn is_of_s3(&self) -> bool {
+        self.target.is_empty()
+    }
+
+    /// Whether its head has a header whose name begins like this, in small letters.
+    pub fn has_header(&self, name: &str) -> bool {
+        let head = String::from_utf8_lossy(&self.bytes[..self.body_at]).to_ascii_lowercase();
+        head.lines().skip(1).any(|line| line.starts_with(name))
+    }
+
     pub fn body(&self) -> String {
         String::from_utf8_lossy(&self.bytes[self.body_at..]).into_owned()
     }
@@ -56,18 +67,49 @@ pub async fn request(client: &mut TcpStream, received: &mut Vec<u8>) -> io::Resu
     let rest = received.split_off(end);
     let bytes = std::mem::replace(received, rest);
     let target = head.value("x-amz-target").unwrap_or_default().to_string();
-    let method = head.text.split(' ').next().unwrap_or_default();
-    let operation = target.rsplit_once('.').map_or(method, |(_, operation)| operation).to_string();
+    let operation = match target.rsplit_once('.') {
+        Some((_, operation)) => operation.to_string(),
+        None => operation_of_s3(&head).to_string(),
+    };
     Ok(Some(Request { bytes, target, operation, body_at: head.end }))
 }
 
-/// The whole answer of a server.
-pub async fn answer(server: &mut TcpStream) -> io::Result<Answer> {
+/// What a request of S3 asks for: its method, its address and its query say so.
+fn operation_of_s3(head: &Head) -> &'static str {
+    let mut line = head.text.split(' ');
+    let (method, address) = (line.next().unwrap_or_default(), line.next().unwrap_or_default());
+    let (path, query) = address.split_once('?').unwrap_or((address, ""));
+    let asks = |name: &str| query.split('&').any(|part| part.split('=').next() == Some(name));
+    let (bucket, key) = path[1..].split_once('/').unwrap_or((&path[1..], ""));
+    match (method, bucket.is_empty(), key.is_empty()) {
+        ("GET", true, _) => "ListBuckets",
+        ("PUT", _, true) => "CreateBucket",
+        ("DELETE", _, true) => "DeleteBucket",
+        ("POST", _, true) => "DeleteObjects",
+        ("GET", _, true) if asks("uploads") => "ListMultipartUploads",
+        ("GET", _, true) => "ListObjectsV2",
+        ("PUT", _, _) if asks("partNumber") => "UploadPart",
+        ("PUT", _, _) if head.value("x-amz-copy-source").is_some() => "CopyObject",
+        ("PUT", _, _) => "PutObject",
+        ("POST", _, _) if asks("uploads") => "CreateMultipartUpload",
+        ("POST", _, _) => "CompleteMultipartUpload",
+        ("GET", _, _) if asks("uploadId") => "ListParts",
+        ("GET", _, _) => "GetObject",
+        ("DELETE", _, _) if asks("uploadId") => "AbortMultipartUpload",
+        ("DELETE", _, _) => "DeleteObject",
+        _ => "HeadObject",
+    }
+}
+
+/// The whole answer of a server to a request.
+pub async fn answer(server: &mut TcpStream, request: &Request) -> io::Result<Answer> {
     let mut bytes = Vec::new();
     let head = Head::read(server, &mut bytes).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let bodiless = request.operation == "HeadObject" || matches!(head.status(), Some("204" | "304"));
     let chunked = head.value("transfer-encoding").is_some_and(|coding| coding == "chunked");
     let mut closes = head.value("connection").is_some_and(|word| word.eq_ignore_ascii_case("close"));
     let end = match head.number("content-length") {
+        _ if bodiless => head.end,
         _ if chunked => loop {
             match end_of_chunks(&bytes, head.end) {
                 Some(end) => break end,
@@ -130,6 +172,11 @@ impl Head {
         let lines = self.text.lines().filter_map(|line| line.split_once(':'));
         let mut found = lines.filter(|(key, _)| key.eq_ignore_ascii_case(name));
         found.next().map(|(_, value)| value.trim())
+    }
+
+    /// The status of an answer.
+    fn status(&self) -> Option<&str> {
+        self.text.split(' ').nth(1)
     }
 
     fn number(&self, name: &str) -> Option<usize> {

@@ -88,7 +88,8 @@ pub trait BlobStore: Send + Sync {
     async fn buckets(&self, after: Option<&BucketName>, limit: usize) -> Result<Page<BucketSummary>>;
 
     /// Stores a blob, in place of the one that has this key. The condition is decided when the body has been taken, and
-    /// may be decided before as well.
+    /// may be decided before as well. Where the blobs are kept by a service that does not say when it stored one,
+    /// `modified_at` in the answer is when it answered, which is shortly behind what [`head`](Self::head) shows.
     async fn put(
         &self,
         bucket: &BucketName,

@@ -84,7 +84,7 @@ async fn race(
 
 async fn check_winner(trial: &Trial, bucket: &BucketName, key: &BlobKey, winners: &[(BlobMeta, Bytes)]) {
     trial.same("writers that won", winners.len(), 1);
-    trial.same("the blob of the winner", trial.head(bucket, key).await, winners[0].0.clone());
+    trial.same_blob("the blob of the winner", trial.head(bucket, key).await, winners[0].0.clone());
     trial.same_bytes("the body of the winner", &trial.read(bucket, key).await, &winners[0].1);
 }
 

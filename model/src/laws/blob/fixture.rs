@@ -23,6 +23,7 @@ pub struct BlobFixture {
     pub(super) advance: Option<Turn>,
     pub(super) crash: Option<Crash>,
     pub(super) spawn: Spawn,
+    pub(super) times_are_near: bool,
     /// Dropped last: the store may live in it.
     pub(super) kept: Vec<Box<dyn Any + Send + Sync>>,
 }
@@ -37,6 +38,7 @@ impl BlobFixture {
             crash: None,
             // Without a runtime the tasks of a law take turns inside the law itself.
             spawn: Box::new(|task| task),
+            times_are_near: false,
             kept: Vec::new(),
         }
     }
@@ -71,6 +73,13 @@ impl BlobFixture {
         spawn: impl Fn(BoxFuture<'static, ()>) -> BoxFuture<'static, ()> + Send + Sync + 'static,
     ) -> Self {
         self.spawn = Box::new(spawn);
+        self
+    }
+
+    /// For a store on a service that does not say in its answer to a put when that was: the time there is near the one
+    /// that a look shows, and not compared with it.
+    pub fn with_times_that_are_near(mut self) -> Self {
+        self.times_are_near = true;
         self
     }
 

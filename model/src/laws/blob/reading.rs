@@ -42,7 +42,7 @@ pub async fn ranges_return_their_bytes(trial: Trial) {
             let (meta, seen, read) = trial.read_with(&bucket, &key, ranged(range)).await;
             trial.same(format!("the place of {what}"), seen, expected.clone());
             trial.same_bytes(&what, &read, &bytes[expected.start as usize..expected.end as usize]);
-            trial.same(format!("the blob of {what}"), meta, put.clone());
+            trial.same_blob(format!("the blob of {what}"), meta, put.clone());
         }
     }
 }

@@ -32,6 +32,7 @@ pub(super) struct Trial {
     advance: Option<Turn>,
     crash: Option<Crash>,
     spawn: Spawn,
+    times_are_near: bool,
     _kept: Vec<Box<dyn std::any::Any + Send + Sync>>,
 }
 
@@ -48,6 +49,7 @@ impl Trial {
             advance: fixture.advance,
             crash: fixture.crash,
             spawn: fixture.spawn,
+            times_are_near: fixture.times_are_near,
             _kept: fixture.kept,
         }
     }
@@ -73,6 +75,15 @@ impl Trial {
             let [seen, expected] = differing(&format!("{seen:?}"), &format!("{expected:?}"));
             self.fail(format!("{what}:\n  saw      {seen}\n  expected {expected}"))
         }
+    }
+
+    /// Compares what was seen of a blob with what its put said.
+    #[track_caller]
+    pub fn same_blob(&self, what: impl Display, seen: BlobMeta, mut put: BlobMeta) {
+        if self.times_are_near {
+            put.modified_at = seen.modified_at;
+        }
+        self.same(what, seen, put);
     }
 
     /// Compares bodies, which are too long to be shown.

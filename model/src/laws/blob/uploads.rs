@@ -66,7 +66,7 @@ pub async fn parts_are_no_blob(trial: Trial) {
         trial.part(&upload, 1, &some_bytes(1, 1_000)).await;
     }
     trial.is_absent("with an open upload", &bucket, &key).await;
-    trial.same("the blob beside an upload", trial.head(&bucket, &present).await, put);
+    trial.same_blob("the blob beside an upload", trial.head(&bucket, &present).await, put);
     trial.same_bytes("the body beside an upload", &trial.read(&bucket, &present).await, &bytes);
     trial.same("keys", trial.keys(&bucket).await, vec![present]);
 }

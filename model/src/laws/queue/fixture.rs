@@ -29,6 +29,7 @@ pub struct QueueFixture {
     pub(super) crash: Option<Crash>,
     pub(super) spawn: Spawn,
     pub(super) in_flight_max: usize,
+    pub(super) tells_age: bool,
     /// Dropped last: the store may live in it.
     pub(super) kept: Vec<Box<dyn Any + Send + Sync>>,
 }
@@ -46,6 +47,7 @@ impl QueueFixture {
             // Without a runtime the tasks of a law take turns inside the law itself.
             spawn: Box::new(|task| task),
             in_flight_max: limits::IN_FLIGHT_MAX,
+            tells_age: true,
             kept: Vec::new(),
         }
     }
@@ -107,6 +109,12 @@ impl QueueFixture {
     /// [`limits::IN_FLIGHT_MAX`], which is more than a law can try. Other laws need more than 200: they have as many in flight while others ask.
     pub fn with_in_flight_max(mut self, in_flight_max: usize) -> Self {
         self.in_flight_max = in_flight_max;
+        self
+    }
+
+    /// For a store on a service that does not say how old the oldest message of a queue is.
+    pub fn without_ages(mut self) -> Self {
+        self.tells_age = false;
         self
     }
 

@@ -30,6 +30,9 @@ pub async fn queues_are_described(trial: Trial) {
     trial.send_one(&queue, NewMessage::new("delayed").after(Duration::from_secs(60))).await;
     trial.same("counts", trial.counts(&queue).await, [3, 2, 1]);
     let age = trial.summary(&queue).await.oldest_age;
+    if !trial.tells_age() {
+        return trial.same("the age that nobody tells", age, None);
+    }
     trial.holds(age.is_some(), "the oldest message has no age");
     if trial.can_advance() {
         trial.same("the age of the oldest", age, Some(Duration::from_secs(100)));

@@ -33,6 +33,7 @@ pub(super) struct Trial {
     crash: Option<Crash>,
     spawn: Spawn,
     pub in_flight_max: usize,
+    tells_age: bool,
     _kept: Vec<Box<dyn std::any::Any + Send + Sync>>,
 }
 
@@ -49,6 +50,7 @@ impl Trial {
             crash: fixture.crash,
             spawn: fixture.spawn,
             in_flight_max: fixture.in_flight_max,
+            tells_age: fixture.tells_age,
             _kept: fixture.kept,
         }
     }
@@ -114,6 +116,11 @@ impl Trial {
         drop(last_handle);
         let store = crash().await;
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(store);
+    }
+
+    /// Whether a queue says how old its oldest message is.
+    pub fn tells_age(&self) -> bool {
+        self.tells_age
     }
 
     pub fn can_advance(&self) -> bool {

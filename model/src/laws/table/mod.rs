@@ -106,7 +106,8 @@ laws! { $
         tables_are_described,
         tables_are_listed_by_name,
         a_deleted_table_is_gone,
-        an_index_is_added_and_dropped;
+        an_index_is_added_and_dropped,
+        an_added_index_leaves_out_what_does_not_fit;
     items:
         items_come_back_as_they_were,
         a_put_replaces_the_whole_item,
@@ -123,7 +124,8 @@ laws! { $
         updates_see_the_item_as_it_was,
         updates_reach_into_lists_and_maps,
         updates_add_to_numbers_and_sets,
-        an_update_makes_an_item_unless_it_only_removes;
+        an_update_makes_an_item,
+        an_update_that_only_removes_makes_no_item;
     queries:
         a_query_is_in_the_order_of_range_values,
         a_query_covers_its_key_condition,
@@ -171,6 +173,7 @@ laws! { $
     refusals:
         bad_tables_are_refused,
         bad_reads_are_refused,
+        a_segment_starts_within_itself,
         bad_batches_are_refused,
         bad_transactions_are_refused,
         unknown_names_are_refused;

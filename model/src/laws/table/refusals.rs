@@ -109,15 +109,10 @@ pub async fn bad_reads_are_refused(trial: Trial) {
     ] {
         trial.refused(what, trial.store().query(&table, query).await, invalid);
     }
-    let elsewhere = (0..).map(|n| at(&format!("{n}"), 1)).find(|key| {
-        let place = by_group().key_of(key).map(|key| key.place()).unwrap_or(0);
-        place >= 1 << 63
-    });
     for (what, scan) in [
         ("segment 2 of 2", Scan::new().segment(2, 2)),
         ("segment 0 of 0", Scan::new().segment(0, 0)),
         ("too many segments", Scan::new().segment(0, 1_000_001)),
-        ("a start in another segment", Scan::new().segment(0, 2).start(elsewhere)),
         ("a limit of nothing", Scan::new().limit(0)),
         ("a bad filter", Scan::new().filter(path("n").between(2, 1))),
         ("a consistent scan of a global index", Scan::new().index(&name).consistent()),
@@ -126,6 +121,24 @@ pub async fn bad_reads_are_refused(trial: Trial) {
     }
     let get = Get::new(at("g", 1)).only(Projection::of([path("a"), path("a")]));
     trial.refused("a path twice", trial.store().get(&table, get).await, invalid);
+}
+
+/// A segment of a scan starts where it has items, and not among those of another.
+pub async fn a_segment_starts_within_itself(trial: Trial) {
+    let table = trial.table(TableOptions::new(by_group())).await;
+    trial.put_all(&table, (0..20).map(|n| at(&format!("{n}"), 1))).await;
+    // Where segments are cut is the business of the store.
+    let segment = |number| Scan::new().segment(number, 2);
+    let own = trial.ok("scanning a segment", trial.store().scan(&table, segment(0)).await).items;
+    let other = trial.ok("scanning the other", trial.store().scan(&table, segment(1)).await).items;
+    trial.same("items of both", own.len() + other.len(), 20);
+    let (Some(first), Some(foreign)) = (own.first(), other.first()) else {
+        trial.fail("all of twenty items are in one segment")
+    };
+    let rest = trial.store().scan(&table, segment(0).start(Some(first.clone()))).await;
+    trial.same("items behind the first", trial.ok("going on in a segment", rest).items, own[1..].to_vec());
+    let scan = trial.store().scan(&table, segment(0).start(Some(foreign.clone()))).await;
+    trial.refused("a start in another segment", scan, invalid);
 }
 
 /// A batch keeps its limits, names each item once, and is refused as a whole.

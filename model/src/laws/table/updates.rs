@@ -89,13 +89,18 @@ pub async fn updates_add_to_numbers_and_sets(trial: Trial) {
     trial.same("the item updated again", trial.get(&table, id("a")).await, Some(expected));
 }
 
-/// An update of what does not exist makes it, even if it sets nothing; one that only removes does not.
-pub async fn an_update_makes_an_item_unless_it_only_removes(trial: Trial) {
+/// An update of an item that is not there makes it, also one that sets nothing.
+pub async fn an_update_makes_an_item(trial: Trial) {
     let table = trial.simple().await;
     trial.write(&table, Write::update(id("set"), Update::new().set("n", 1))).await;
     trial.same("a made item", trial.get(&table, id("set")).await, Some(id("set").with("n", 1)));
     trial.write(&table, Write::update(id("bare"), Update::new())).await;
     trial.same("an item made of nothing", trial.get(&table, id("bare")).await, Some(id("bare")));
+}
+
+/// An update that only removes makes no item.
+pub async fn an_update_that_only_removes_makes_no_item(trial: Trial) {
+    let table = trial.simple().await;
     let some = trial.ok("a set", Value::text_set(["x"]));
     trial.write(&table, Write::update(id("not"), Update::new().remove("n"))).await;
     trial.write(&table, Write::update(id("not"), Update::new().delete("n", some))).await;
