@@ -10,6 +10,7 @@
 
 pub mod limits;
 
+pub mod aggregate;
 pub mod hash_key;
 pub mod name;
 pub mod record;
@@ -29,6 +30,7 @@ pub mod table;
 pub mod admin;
 
 pub mod clock;
+pub mod dice;
 pub mod disk;
 
 #[cfg(feature = "laws")]
@@ -37,6 +39,7 @@ pub mod laws;
 pub use admin::{Admin, Document, Owner};
 pub use blob::{BlobKey, BlobStore, BucketName};
 pub use clock::{Clock, Timestamp};
+pub use dice::Dice;
 pub use disk::{Disk, DiskFile, Open};
 pub use error::{Cancelled, Error, NextMove, Result};
 pub use graph::ShardGraph;

@@ -16,6 +16,9 @@ pub const APPEND_RECORDS_MAX: usize = 500;
 /// Most bytes in one append of several records, partition keys included.
 pub const APPEND_BYTES_MAX: usize = 10 << 20;
 
+/// Most records in one aggregate.
+pub const AGGREGATE_RECORDS_MAX: usize = 100_000;
+
 /// Most records that one read returns.
 pub const READ_RECORDS_MAX: usize = 10_000;
 /// Bytes after which a read stops adding records; a single larger record is still returned.

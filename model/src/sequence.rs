@@ -57,6 +57,14 @@ impl SequenceNumber {
         }
     }
 
+    /// The number before this one; none before zero.
+    pub fn previous(self) -> Option<SequenceNumber> {
+        match (self.high, self.low.checked_sub(1)) {
+            (_, Some(low)) => Some(SequenceNumber { low, ..self }),
+            (high, None) => Some(SequenceNumber { high: high.checked_sub(1)?, low: u128::MAX }),
+        }
+    }
+
     /// This number times ten plus `digit`, if it fits.
     fn push_digit(self, digit: u8) -> Option<SequenceNumber> {
         let mut carry = u128::from(digit);

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
+use anabranch_model::laws::reference::SimpleStreams;
 use anabranch_model::laws::{self, Fixture};
-use simple_store::SimpleStore;
-
-mod simple_store;
 
 async fn fixture() -> Fixture {
-    let store = SimpleStore::new();
+    let store = SimpleStreams::new();
     store.fixture(Arc::new(store.clone()))
 }
 
@@ -17,7 +15,7 @@ anabranch_model::stream_laws!(fixture());
 /// Laws make streams of their own, need no runtime but a waker, and ask for no more than a store.
 #[tokio::test]
 async fn laws_share_a_store_whose_clock_and_end_are_out_of_reach() {
-    let store = SimpleStore::new();
+    let store = SimpleStreams::new();
     for law in laws::all() {
         law.check(Fixture::new(Arc::new(store.clone())).with_prefix("shared")).await;
     }
@@ -26,7 +24,7 @@ async fn laws_share_a_store_whose_clock_and_end_are_out_of_reach() {
 /// What an earlier run left behind does not disturb the next.
 #[tokio::test]
 async fn laws_run_twice_against_one_store() {
-    let store = SimpleStore::new();
+    let store = SimpleStreams::new();
     for law in laws::all().iter().chain(laws::all()) {
         law.check(store.fixture(Arc::new(store.clone()))).await;
     }

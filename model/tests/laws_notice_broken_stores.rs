@@ -7,7 +7,6 @@ use anabranch_model::laws::{self, Law};
 use broken_store::{BrokenStore, Fault};
 
 mod broken_store;
-mod simple_store;
 
 /// Which laws notice a fault. Others may notice it as well.
 #[rustfmt::skip]

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch_model::laws::Fixture;
+use anabranch_model::laws::reference::{SimpleStreams, SimpleStreamsState};
 use anabranch_model::{
     Appended, Batch, Capabilities, Follow, HashKey, NewRecord, Next, Page, Position, ReadLimit, Result,
     SequenceNumber, Shard, ShardId, ShardSource, StreamName, StreamOptions, StreamStore, StreamSummary,
@@ -12,8 +13,6 @@ use anabranch_model::{
 };
 use async_trait::async_trait;
 use futures_util::{StreamExt, future, stream};
-
-use crate::simple_store::{SimpleStore, State};
 
 /// What is wrong with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +91,7 @@ pub enum Fault {
 
 #[derive(Clone)]
 pub struct BrokenStore {
-    inner: SimpleStore,
+    inner: SimpleStreams,
     fault: Fault,
     /// What [`Fault::NumbersPerStream`] takes off the numbers of a stream.
     bases: Arc<Mutex<HashMap<StreamName, u128>>>,
@@ -101,12 +100,12 @@ pub struct BrokenStore {
     /// The time of day at which records came.
     times: Arc<Mutex<HashMap<SequenceNumber, Timestamp>>>,
     /// The state before the last change.
-    before: Arc<Mutex<State>>,
+    before: Arc<Mutex<SimpleStreamsState>>,
 }
 
 impl BrokenStore {
     pub fn fixture(fault: Fault) -> Fixture {
-        let inner = SimpleStore::new();
+        let inner = SimpleStreams::new();
         let store = BrokenStore {
             inner: inner.clone(),
             fault,

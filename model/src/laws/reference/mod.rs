@@ -7,9 +7,11 @@ mod moving;
 mod queue;
 mod queues;
 mod store;
+mod streams;
 mod tables;
 
 pub use blobs::{BlobState, ReferenceBlobs};
 pub use queues::{SimpleQueues, SimpleQueuesState};
 pub use store::ReferenceTables;
+pub use streams::{SimpleStreams, SimpleStreamsState};
 pub use tables::Tables;

@@ -1,38 +1,41 @@
-//! A store that is simple enough to be right: everything in memory behind one lock, nothing ever removed, only hidden.
+//! Streams that are simple enough to be right: everything in memory behind one lock, nothing ever removed, only hidden.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use anabranch_model::laws::Fixture;
-use anabranch_model::{
+use async_trait::async_trait;
+use futures_util::stream;
+
+use crate::laws::Fixture;
+use crate::{
     Appended, Batch, Capabilities, Error, Follow, HashKey, HashRange, NewRecord, Next, Page, Position,
     ReadLimit, Record, Result, SequenceNumber, Shard, ShardGraph, ShardId, ShardSource, StreamName,
     StreamOptions, StreamStore, StreamSummary, Timestamp, check_append, check_retention, limits,
 };
-use async_trait::async_trait;
-use futures_util::stream;
-use tokio::sync::watch;
 
-/// A handle; clones are the same store.
+/// A handle; clones are the same store. Its clock stands still until a fixture moves it.
 #[derive(Clone)]
-pub struct SimpleStore {
-    state: Arc<Mutex<State>>,
-    /// Followers look again when it changes.
-    changed: watch::Sender<()>,
+pub struct SimpleStreams {
+    state: Arc<Mutex<SimpleStreamsState>>,
+    /// Followers that wait. They look again after every change.
+    waiting: Arc<Mutex<Vec<Waker>>>,
     now_ms: Arc<AtomicU64>,
 }
 
 /// Everything that a store remembers.
-#[derive(Clone, Default)]
-pub struct State {
+#[derive(Clone, Debug, Default)]
+pub struct SimpleStreamsState {
     streams: BTreeMap<StreamName, Stream>,
     /// The last number that was given, to a record, a reshard or a stream.
     numbers: u128,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Stream {
     created_at: Timestamp,
     /// Tells this stream from earlier and later ones of the same name.
@@ -44,11 +47,24 @@ struct Stream {
     ids: u64,
 }
 
-impl SimpleStore {
+impl Default for SimpleStreams {
+    fn default() -> Self {
+        SimpleStreams::new()
+    }
+}
+
+impl fmt::Debug for SimpleStreams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimpleStreams").finish_non_exhaustive()
+    }
+}
+
+impl SimpleStreams {
+    /// A store without streams.
     pub fn new() -> Self {
-        SimpleStore {
+        SimpleStreams {
             state: Arc::default(),
-            changed: watch::Sender::new(()),
+            waiting: Arc::default(),
             now_ms: Arc::new(AtomicU64::new(1_700_000_000_000)),
         }
     }
@@ -68,20 +84,42 @@ impl SimpleStore {
             .with_crash(move || std::future::ready(survivor.clone()))
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    /// Everything that it remembers, to be looked at or replaced.
+    pub fn state(&self) -> MutexGuard<'_, SimpleStreamsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Moves the clock.
+    pub fn advance(&self, by: Duration) {
+        self.now_ms.fetch_add(by.as_millis() as u64, Ordering::SeqCst);
+    }
+
+    /// The time of day.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now_ms.load(Ordering::SeqCst))
     }
 
     fn changed(&self) {
-        self.changed.send_replace(());
+        let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    fn read_now(
+        &self,
+        stream: &StreamName,
+        shard: &ShardId,
+        from: Position,
+        limit: ReadLimit,
+    ) -> Result<Batch> {
+        let (state, now) = (self.state(), self.now());
+        let found = state.stream(stream)?;
+        let listed = found.listed(now).find(|candidate| candidate.id == *shard);
+        let listed = listed.ok_or_else(|| Error::ShardNotFound(stream.clone(), shard.clone()))?;
+        Ok(found.read(listed, from, limit, now))
     }
 }
 
-impl State {
+impl SimpleStreamsState {
     fn stream(&self, name: &StreamName) -> Result<&Stream> {
         self.streams.get(name).ok_or_else(|| Error::StreamNotFound(name.clone()))
     }
@@ -172,7 +210,7 @@ fn page<T>(entries: impl Iterator<Item = T>, limit: usize) -> Page<T> {
 }
 
 #[async_trait]
-impl ShardSource for SimpleStore {
+impl ShardSource for SimpleStreams {
     fn capabilities(&self) -> Capabilities {
         Capabilities { hash_ranges: true, at_timestamp: true, push: true }
     }
@@ -195,11 +233,7 @@ impl ShardSource for SimpleStore {
         from: Position,
         limit: ReadLimit,
     ) -> Result<Batch> {
-        let (state, now) = (self.state(), self.now());
-        let found = state.stream(stream)?;
-        let listed = found.listed(now).find(|candidate| candidate.id == *shard);
-        let listed = listed.ok_or_else(|| Error::ShardNotFound(stream.clone(), shard.clone()))?;
-        Ok(found.read(listed, from, limit, now))
+        self.read_now(stream, shard, from, limit)
     }
 
     async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow> {
@@ -207,7 +241,6 @@ impl ShardSource for SimpleStore {
         let first = self.read(stream, shard, from, ReadLimit::default()).await?;
         let follower = Follower {
             store: self.clone(),
-            changes: self.changed.subscribe(),
             stream: stream.clone(),
             born: self.state().stream(stream)?.born,
             shard: shard.clone(),
@@ -226,8 +259,7 @@ impl ShardSource for SimpleStore {
 }
 
 struct Follower {
-    store: SimpleStore,
-    changes: watch::Receiver<()>,
+    store: SimpleStreams,
     stream: StreamName,
     born: SequenceNumber,
     shard: ShardId,
@@ -238,23 +270,29 @@ impl Follower {
     /// The next batch that has something to say.
     async fn wait(&mut self) -> Result<Batch> {
         let Next::At(position) = self.next else { unreachable!("a follower stops at the end") };
-        loop {
-            self.changes.mark_unchanged();
-            if self.store.state().stream(&self.stream)?.born != self.born {
-                return Err(Error::StreamNotFound(self.stream.clone()));
+        let batch = poll_fn(|context| {
+            let waiting = &self.store.waiting;
+            waiting.lock().unwrap_or_else(PoisonError::into_inner).push(context.waker().clone());
+            match self.look(position) {
+                Ok(batch) if batch.records.is_empty() && matches!(batch.next, Next::At(_)) => Poll::Pending,
+                other => Poll::Ready(other),
             }
-            let batch = self.store.read(&self.stream, &self.shard, position, ReadLimit::default()).await?;
-            if !batch.records.is_empty() || matches!(batch.next, Next::Ended(_)) {
-                self.next = batch.next.clone();
-                return Ok(batch);
-            }
-            self.changes.changed().await.expect("the follower holds the store");
+        })
+        .await?;
+        self.next = batch.next.clone();
+        Ok(batch)
+    }
+
+    fn look(&self, position: Position) -> Result<Batch> {
+        if self.store.state().stream(&self.stream)?.born != self.born {
+            return Err(Error::StreamNotFound(self.stream.clone()));
         }
+        self.store.read_now(&self.stream, &self.shard, position, ReadLimit::default())
     }
 }
 
 #[async_trait]
-impl StreamStore for SimpleStore {
+impl StreamStore for SimpleStreams {
     async fn create_stream(&self, stream: &StreamName, options: StreamOptions) -> Result<()> {
         options.check()?;
         let mut state = self.state();
