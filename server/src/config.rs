@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::quantity::Size;
+use crate::tls::Source;
 use crate::up::UpArgs;
 
 /// Where data lives if nobody says otherwise.
@@ -35,6 +36,8 @@ pub(crate) struct Settings {
     pub(crate) access_keys: Keys,
     /// How long a stream says that it is not ready yet, after it was made or changed.
     pub(crate) transition: Duration,
+    /// Where the certificate comes from, if TLS is spoken.
+    pub(crate) tls: Option<Source>,
 }
 
 /// Longest time that a stream may say so.
@@ -52,6 +55,9 @@ struct File {
     /// Secrets by the names of their keys.
     access_keys: Option<BTreeMap<String, String>>,
     transition_ms: Option<u64>,
+    tls: Option<bool>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
 }
 
 impl Settings {
@@ -60,6 +66,7 @@ impl Settings {
         let file = args.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
         let given =
             |flag: &Option<Address>, file: Option<Address>| flag.clone().or(file).map(|given| given.0);
+        let tls = tls(args, &file)?;
         let settings = Settings {
             data: args.data.clone().or(file.data).unwrap_or_else(|| DATA_DEFAULT.into()),
             listen: given(&args.listen, file.listen).unwrap_or(LISTEN_DEFAULT),
@@ -68,6 +75,7 @@ impl Settings {
             shard_limits: file.shard_limits.unwrap_or(false),
             access_keys: keys(file.access_keys.unwrap_or_default())?,
             transition: Duration::from_millis(file.transition_ms.unwrap_or(0)),
+            tls,
         };
         settings.check()?;
         Ok(settings)
@@ -121,6 +129,22 @@ fn check_loopback(name: &str, address: SocketAddr, why: &str, remedy: &str) -> R
     ))
 }
 
+/// A certificate that is given is used, whoever else asks for TLS.
+fn tls(args: &UpArgs, file: &File) -> Result<Option<Source>, Failure> {
+    let given = match (&args.tls_cert, &args.tls_key) {
+        (None, None) => (file.tls_cert.clone(), file.tls_key.clone()),
+        flags => (flags.0.clone(), flags.1.clone()),
+    };
+    match given {
+        (Some(certificate), Some(key)) => Ok(Some(Source::Given { certificate, key })),
+        (None, None) => Ok((args.tls || file.tls == Some(true)).then_some(Source::Made)),
+        _ => Err(Failure::usage(
+            "a certificate for TLS needs its key, and a key its certificate",
+            "set both tls_cert and tls_key, or tls = true alone to have them made",
+        )),
+    }
+}
+
 /// Keys that can be signed with.
 fn keys(pairs: BTreeMap<String, String>) -> Result<Keys, Failure> {
     let usable = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -142,7 +166,8 @@ fn read_file(path: &Path) -> Result<File, Failure> {
             error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
         Failure::usage(
             format!("{}, line {line}: {}", path.display(), error.message().trim()),
-            "the file may set data, listen, monitor, memory, shard_limits, transition_ms and access_keys",
+            "the file may set data, listen, monitor, memory, shard_limits, transition_ms, access_keys, tls, tls_cert and \
+             tls_key",
         )
     })
 }

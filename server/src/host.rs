@@ -11,12 +11,13 @@ use anabranch_wire::{Keys, Options, Wire};
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 use crate::api::wire::{EngineBody, StatusReply};
 use crate::api::{self, Api};
 use crate::backup::Backups;
 use crate::http::{Budget, Guard, Observer, Port, Stopper, observe, refuse_strangers, serve};
-use crate::limits::CONNECTIONS_MAX;
+use crate::open_files;
 use crate::stores::Stores;
 
 /// Bytes for requests where nobody says how much memory there is.
@@ -32,6 +33,8 @@ pub(crate) struct AwsSettings {
     pub(crate) keys: Keys,
     /// How long a stream says that it is not ready yet, after it was made or changed.
     pub(crate) transition: Duration,
+    /// TLS, where clients may speak it.
+    pub(crate) tls: Option<TlsAcceptor>,
 }
 
 /// A running control API. Dropping it ends it without waiting for requests in progress.
@@ -85,7 +88,8 @@ impl Host {
             name: "listen",
             listener,
             router: guarded(api::router(Arc::new(api)), guard, clock, api_label),
-            connections_max: CONNECTIONS_MAX,
+            tls: aws.tls,
+            connections_max: open_files::connections_max(),
         };
         Ok(Host { address, stopper, task: tokio::spawn(serve(port, stop)) })
     }

@@ -19,6 +19,7 @@ mod host;
 mod http;
 pub mod remote;
 mod stores;
+mod tls;
 
 mod backend;
 mod backup;
@@ -39,6 +40,7 @@ mod failure;
 mod limits;
 mod logging;
 mod memory;
+mod open_files;
 mod output;
 mod patience;
 mod progress;

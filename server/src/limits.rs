@@ -7,15 +7,17 @@ pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
 /// Largest head of a request, and with it the longest path and header.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Most headers of a request.
-pub(crate) const HEADERS_MAX: usize = 64;
+pub(crate) const HEADERS_MAX: usize = 256;
 /// Most requests at a time on one connection, where a connection carries several.
 pub(crate) const STREAMS_MAX: u32 = 200;
 /// How often a connection that carries several requests is asked whether it is still there.
 pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long the answer to that may take.
 pub(crate) const PING_WAIT_MAX: Duration = Duration::from_secs(20);
-/// Most connections to the listen address at a time.
-pub(crate) const CONNECTIONS_MAX: usize = 512;
+/// Most connections to the listen address at a time, if as many files may be open.
+pub(crate) const CONNECTIONS_MAX: usize = 16_384;
+/// Open files that connections leave to the engine, which must never lack one.
+pub(crate) const FILES_KEPT: usize = 512;
 /// Most connections to the monitor address at a time.
 pub(crate) const MONITOR_CONNECTIONS_MAX: usize = 32;
 

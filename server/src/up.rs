@@ -1,7 +1,7 @@
 //! `anabranch up`: the server from its first line to its last.
 //!
 //! ```text
-//!   settings ─▶ lock ─▶ ports ─▶ engine ─▶ serve, announce, one line on standard output
+//!   settings ─▶ lock ─▶ ports ─▶ engine ─▶ serve, announce, a line on standard output
 //!                                              │ SIGTERM or Ctrl-C
 //!   exit 0 ◀─ engine closed ◀─ requests drained, follows ended ◀─┘   (a second signal quits at once)
 //! ```
@@ -30,9 +30,11 @@ use crate::http::{Budget, Guard, Port, Stopper, serve};
 use crate::limits::MONITOR_CONNECTIONS_MAX;
 use crate::logging::{self, LogFormat};
 use crate::monitor::{self, Monitor};
+use crate::open_files;
 use crate::output;
 use crate::runtime::{self, Signals};
 use crate::stores::Stores;
+use crate::tls::Tls;
 
 /// What the lock of a directory says about who holds it.
 pub(crate) const COMMAND: &str = "anabranch up";
@@ -43,7 +45,8 @@ const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 /// Arguments of `anabranch up`.
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// A configuration file in TOML: data, listen, monitor, memory, shard_limits, transition_ms, access_keys
+    /// A configuration file in TOML: data, listen, monitor, memory, shard_limits, transition_ms, access_keys, tls, tls_cert,
+    /// tls_key
     #[arg(long, env = "ANABRANCH_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The data directory; made if it does not exist [default: ./anabranch-data]
@@ -55,6 +58,15 @@ pub(crate) struct UpArgs {
     /// Where /health and /metrics are; port 0 takes a free one [default: 127.0.0.1:4580]
     #[arg(long, env = "ANABRANCH_MONITOR", value_name = "ADDR")]
     pub(crate) monitor: Option<Address>,
+    /// Speak TLS too on the listen address, with a certificate that is made once and kept in the data directory
+    #[arg(long, env = "ANABRANCH_TLS")]
+    pub(crate) tls: bool,
+    /// A certificate of your own for TLS, in PEM
+    #[arg(long, env = "ANABRANCH_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The key of that certificate, in PEM
+    #[arg(long, env = "ANABRANCH_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// What is logged: error, warn, info, debug, trace, or a directive as in RUST_LOG [default: info]
     #[arg(long, env = "ANABRANCH_LOG", value_name = "LEVEL")]
     log: Option<String>,
@@ -75,6 +87,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<(), Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let settings = Settings::load(args)?;
     logging::start(args.log.as_deref(), args.log_format, "info")?;
+    open_files::raise_limit();
     let runtime = runtime::start()?;
     let result = runtime.block_on(up(&settings, clock));
     // Whatever still runs after the drain has had its time.
@@ -126,10 +139,16 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 fn tell_ready(settings: &Settings, server: &Server, taken: Duration) {
     let (data, taken_ms) = (settings.data.display(), taken.as_millis());
     info!(listen = %server.listen, monitor = %server.monitor, %data, taken_ms, "ready");
-    let line = format!(
-        "anabranch is ready: http://{}, data in {data}, monitor http://{} (ready in {taken_ms} ms)\n",
+    let scheme = if server.trust.is_some() { "https" } else { "http" };
+    let mut line = format!(
+        "anabranch is ready: {scheme}://{}, data in {data}, monitor http://{} (ready in {taken_ms} ms)\n",
         server.listen, server.monitor
     );
+    if let Some(Some(root)) = &server.trust {
+        let root = std::path::absolute(root).unwrap_or_else(|_| root.clone());
+        let root = root.display();
+        line += &format!("clients trust it with AWS_CA_BUNDLE={root} NODE_EXTRA_CA_CERTS={root}\n");
+    }
     // A server whose output nobody reads still serves.
     let _ = output::write_out(line.as_bytes());
 }
@@ -137,6 +156,8 @@ fn tell_ready(settings: &Settings, server: &Server, taken: Duration) {
 /// What runs between ready and drained.
 struct Server {
     listen: SocketAddr,
+    /// Set if TLS is spoken: what clients have to be told to trust, if anything.
+    trust: Option<Option<PathBuf>>,
     monitor: SocketAddr,
     engine: Engine,
     health: Monitor,
@@ -162,6 +183,7 @@ impl Server {
             name: "monitor",
             listener: monitor,
             router: guarded(monitor::router(health.clone()), Guard::default(), clock.clone(), monitor::label),
+            tls: None,
             connections_max: MONITOR_CONNECTIONS_MAX,
         };
         let monitor_task = tokio::spawn(serve(monitor_port, monitor_stop.clone()));
@@ -178,13 +200,23 @@ impl Server {
 
         let status = status_of(engine.clone(), clock.clone());
         let (stores, backups) = (Stores::of(&engine), Backups::new(&engine, &settings.data));
-        let aws = AwsSettings { keys: settings.access_keys.clone(), transition: settings.transition };
+        let tls = match &settings.tls {
+            Some(source) => {
+                let address = listen.local_addr().map_err(no_address)?;
+                Some(Tls::start(source, &settings.data, address, clock.now())?)
+            }
+            None => None,
+        };
+        let (acceptor, trust) = tls.map_or((None, None), |tls| (Some(tls.acceptor), Some(tls.root)));
+        let (keys, transition) = (settings.access_keys.clone(), settings.transition);
+        let aws = AwsSettings { keys, transition, tls: acceptor };
         let budget = Budget::new(request_bytes);
         let api =
             Host::serve(listen, stores, aws, Some(backups), status, budget, clock).map_err(no_address)?;
         health.serving(engine.clone());
         Ok(Server {
             listen: api.address(),
+            trust,
             monitor: monitor_address,
             engine,
             health,

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_wire::{BoxError, OverTls};
 use axum::Router;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -13,8 +14,10 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
 use super::guard::Ends;
@@ -28,6 +31,9 @@ use crate::limits::{
 
 /// What a client gets that comes when the port is full. Nobody reads its request first.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+/// What a client on another machine gets that does not speak TLS where it must.
+const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 42\r\nconnection: close\r\n\r\n\
+    from other machines, this port is https://";
 /// How long accepting pauses after a failure such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -37,6 +43,8 @@ pub(crate) struct Port {
     pub(crate) name: &'static str,
     pub(crate) listener: TcpListener,
     pub(crate) router: Router,
+    /// TLS, where clients may speak it.
+    pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) connections_max: usize,
 }
 
@@ -53,7 +61,8 @@ pub(crate) async fn serve(port: Port, mut stop: Stop) {
             Ok((connection, there)) => match room.clone().try_acquire_owned() {
                 Ok(place) => {
                     let service = Introduced::new(&connection, there, port.router.clone());
-                    tokio::spawn(serve_connection(port.name, connection, service, stop.clone(), place));
+                    let tls = port.tls.clone();
+                    tokio::spawn(serve_connection(port.name, connection, service, tls, stop.clone(), place));
                 }
                 Err(_) => turn_away(port.name, connection),
             },
@@ -72,6 +81,8 @@ pub(crate) async fn serve(port: Port, mut stop: Stop) {
 #[derive(Clone)]
 struct Introduced {
     ends: Ends,
+    /// Whether nobody else can read what is said.
+    tls: bool,
     inner: TowerToHyperService<Router>,
 }
 
@@ -79,7 +90,8 @@ impl Introduced {
     fn new(connection: &TcpStream, there: SocketAddr, router: Router) -> Self {
         // Whoever cannot be told where he came in has come in nowhere that counts as this machine.
         let here = connection.local_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |here| here.ip());
-        Introduced { ends: Ends { here, there: there.ip() }, inner: TowerToHyperService::new(router) }
+        let ends = Ends { here, there: there.ip() };
+        Introduced { ends, tls: false, inner: TowerToHyperService::new(router) }
     }
 }
 
@@ -90,6 +102,9 @@ impl Service<Request<Incoming>> for Introduced {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(self.ends);
+        if self.tls {
+            request.extensions_mut().insert(OverTls);
+        }
         self.inner.call(request)
     }
 }
@@ -98,6 +113,7 @@ async fn serve_connection(
     name: &'static str,
     connection: TcpStream,
     service: Introduced,
+    tls: Option<TlsAcceptor>,
     mut stop: Stop,
     _place: OwnedSemaphorePermit,
 ) {
@@ -112,9 +128,14 @@ async fn serve_connection(
             return;
         }
     };
+    // What follows is large, and a connection that says nothing does not get as far.
     let result = match opened {
-        Ok(Ok((Language::Http1, connection))) => speak_http1(connection, service, stop).await,
-        Ok(Ok((Language::Http2, connection))) => speak_http2(connection, service, stop).await,
+        Ok(Ok((Language::Tls, connection))) => Box::pin(speak_tls(connection, service, tls, stop)).await,
+        Ok(Ok((_, connection))) if tls.is_some() && !service.ends.are_one_machine() => {
+            refuse_plain(connection).await;
+            Ok(())
+        }
+        Ok(Ok((language, connection))) => Box::pin(speak(language, connection, service, stop)).await,
         // Nothing was asked, so nothing is owed.
         Ok(Err(_)) | Err(_) => Ok(()),
     };
@@ -124,8 +145,41 @@ async fn serve_connection(
     gauge.decrement(1);
 }
 
-async fn speak_http1(
+/// A connection whose bytes somebody reads and writes.
+trait Bytewise: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Bytewise for S {}
+
+/// HTTP inside TLS. Whatever both sides agreed on in the handshake, the first bytes tell.
+async fn speak_tls(
     connection: Opened<TcpStream>,
+    mut service: Introduced,
+    tls: Option<TlsAcceptor>,
+    stop: Stop,
+) -> Result<(), BoxError> {
+    let Some(tls) = tls else { return Err("the client speaks TLS, and this port does not".into()) };
+    let opening = async { open(tls.accept(connection).await?).await };
+    let (language, connection) = tokio::time::timeout(HEAD_WAIT_MAX, opening).await??;
+    service.tls = true;
+    speak(language, connection, service, stop).await
+}
+
+async fn speak<S: Bytewise>(
+    language: Language,
+    connection: Opened<S>,
+    service: Introduced,
+    stop: Stop,
+) -> Result<(), BoxError> {
+    match language {
+        Language::Http1 => speak_http1(connection, service, stop).await?,
+        Language::Http2 => speak_http2(connection, service, stop).await?,
+        Language::Tls => return Err("the client speaks TLS inside TLS".into()),
+    }
+    Ok(())
+}
+
+async fn speak_http1<S: Bytewise>(
+    connection: Opened<S>,
     service: Introduced,
     mut stop: Stop,
 ) -> hyper::Result<()> {
@@ -145,9 +199,9 @@ async fn speak_http1(
     }
 }
 
-/// HTTP/2 with prior knowledge, as some clients of AWS speak it on a plain port.
-async fn speak_http2(
-    connection: Opened<TcpStream>,
+/// HTTP/2: with prior knowledge on a plain connection, as some clients of AWS speak it, or agreed on inside TLS.
+async fn speak_http2<S: Bytewise>(
+    connection: Opened<S>,
     service: Introduced,
     mut stop: Stop,
 ) -> hyper::Result<()> {
@@ -166,6 +220,11 @@ async fn speak_http2(
             served.await
         }
     }
+}
+
+/// Tells another machine to speak TLS. Its request is not read, because it may hold what nobody should overhear.
+async fn refuse_plain(mut connection: Opened<TcpStream>) {
+    let _ = tokio::time::timeout(HEAD_WAIT_MAX, connection.write_all(PLAIN)).await;
 }
 
 fn turn_away(name: &'static str, connection: TcpStream) {

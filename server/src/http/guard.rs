@@ -27,7 +27,7 @@ pub(super) struct Ends {
 
 impl Ends {
     /// Whether the caller is on this machine.
-    fn are_one_machine(self) -> bool {
+    pub(super) fn are_one_machine(self) -> bool {
         let there = self.there.to_canonical();
         there.is_loopback() || there == self.here.to_canonical()
     }

@@ -1,4 +1,4 @@
-//! Which HTTP a connection speaks: what opens with `PRI ` is HTTP/2, anything else HTTP/1.
+//! What a connection speaks: what opens with `PRI ` is HTTP/2, with the first byte of a handshake TLS, anything else HTTP/1.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,11 +9,15 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 /// What HTTP/2 opens with. No method of HTTP/1 has this name.
 const HTTP2: &[u8; 4] = b"PRI ";
 
+/// What TLS opens with. No text begins like this.
+const TLS: u8 = 0x16;
+
 /// What a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     Http1,
     Http2,
+    Tls,
 }
 
 /// A connection whose first bytes were looked at, and are read again.
@@ -34,7 +38,11 @@ pub(super) async fn open<S: AsyncRead + Unpin>(mut connection: S) -> io::Result<
             read => first.extend_from_slice(&rest[..read]),
         }
     }
-    let language = if first == HTTP2 { Language::Http2 } else { Language::Http1 };
+    let language = match first[..] {
+        [TLS, ..] => Language::Tls,
+        _ if first == HTTP2 => Language::Http2,
+        _ => Language::Http1,
+    };
     Ok((language, Opened { inner: connection, first }))
 }
 
@@ -97,6 +105,7 @@ mod tests {
             ("POST / HTTP/1.1\r\n\r\n", Language::Http1),
             ("PRIM / HTTP/1.1\r\n\r\n", Language::Http1),
             ("\0", Language::Http1),
+            ("\x16\x03\x01", Language::Tls),
         ] {
             let (mut there, here) = tokio::io::duplex(64);
             // One byte at a time, as a slow client would.

@@ -112,7 +112,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let router = Router::new().route(crate::api::GetBlob::PATH, post(answer));
         let (_stopper, stop) = Stopper::new();
-        tokio::spawn(serve(Port { name: "test", listener, router, connections_max: 1 }, stop));
+        tokio::spawn(serve(Port { name: "test", listener, router, tls: None, connections_max: 1 }, stop));
         let (bucket, key) = (BucketName::new("photos").unwrap(), BlobKey::new("k").unwrap());
         let blob = Remote::new(address).get(&bucket, &key, GetOptions::default()).await.unwrap();
         blob.body.collect().await

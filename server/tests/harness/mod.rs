@@ -26,7 +26,19 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The binary with an environment of its own.
 pub fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
-    for name in ["CONFIG", "DATA", "ENGINE", "LISTEN", "METRICS", "MONITOR", "LOG", "LOG_FORMAT"] {
+    for name in [
+        "CONFIG",
+        "DATA",
+        "ENGINE",
+        "LISTEN",
+        "METRICS",
+        "MONITOR",
+        "LOG",
+        "LOG_FORMAT",
+        "TLS",
+        "TLS_CERT",
+        "TLS_KEY",
+    ] {
         command.env_remove(format!("ANABRANCH_{name}"));
     }
     command.env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -215,7 +227,7 @@ impl Server {
         };
         Server {
             pid: child.id(),
-            listen: address("ready: http://"),
+            listen: address("://"),
             monitor: address("monitor http://"),
             child: Some(child),
             ready_line: line,

@@ -3,6 +3,7 @@
 mod fault;
 mod form;
 mod query;
+mod strict;
 mod xml;
 
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use serde::de::DeserializeOwned;
 pub(crate) use fault::render as render_fault;
 pub(crate) use form::parse as parse_form;
 pub(crate) use query::{Form, document};
+use strict::Strict;
 pub(crate) use xml::{Spelling, is_allowed, members};
 
 use crate::fault::Fault;
@@ -58,7 +60,7 @@ impl Protocol {
             Protocol::Cbor | Protocol::RpcCbor => {
                 let body = if body.is_empty() { &[0xa0] } else { body };
                 let mut deserializer = minicbor_serde::Deserializer::new(body);
-                let value = T::deserialize(&mut deserializer)
+                let value = T::deserialize(Strict(&mut deserializer))
                     .map_err(|error| Fault::serialization(error.to_string()))?;
                 if deserializer.decoder().position() < body.len() {
                     return Err(Fault::serialization("something follows the value"));
@@ -67,7 +69,11 @@ impl Protocol {
             }
             Protocol::Json10 | Protocol::Json11 | Protocol::Query | Protocol::Xml => {
                 let body = if body.is_empty() { b"{}" } else { body };
-                serde_json::from_slice(body).map_err(|error| Fault::serialization(error.to_string()))
+                let mut deserializer = serde_json::Deserializer::from_slice(body);
+                let value = T::deserialize(Strict(&mut deserializer));
+                value
+                    .and_then(|value| deserializer.end().map(|()| value))
+                    .map_err(|error| Fault::serialization(error.to_string()))
             }
         }
     }
@@ -145,6 +151,72 @@ mod tests {
         let bytes = [0xbf, 0x64, b'N', b'a', b'm', b'e', 0x61, b'a', 0xff];
         let sample = Sample { name: Some("a".into()), limit: None };
         assert_eq!(Protocol::Cbor.parse::<Sample>(&bytes).unwrap(), sample);
+    }
+
+    #[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Nested {
+        sample: Option<Sample>,
+        samples: Option<Vec<Sample>>,
+        by_name: Option<std::collections::BTreeMap<String, Sample>>,
+    }
+
+    #[test]
+    fn a_list_is_no_structure() {
+        let right = r#"{"Sample":{"Name":"a"},"Samples":[{"Limit":1}],"ByName":{"x":{"Limit":2}}}"#;
+        let value: serde_json::Value = serde_json::from_str(right).unwrap();
+        for protocol in BOTH {
+            let nested: Nested = protocol.parse(&protocol.encode(&value).unwrap()).unwrap();
+            assert_eq!(nested.by_name.as_ref().unwrap()["x"].limit, Some(2));
+            for wrong in [
+                r#"[]"#,
+                r#"[{"Name":"a","Limit":1}]"#,
+                r#"{"Sample":["a",1]}"#,
+                r#"{"Samples":[["a",1]]}"#,
+                r#"{"ByName":{"x":["a",1]}}"#,
+            ] {
+                let wrong: serde_json::Value = serde_json::from_str(wrong).unwrap();
+                let body = protocol.encode(&wrong).unwrap();
+                let fault = protocol.parse::<Nested>(&body).unwrap_err();
+                assert_eq!(fault.code, "SerializationException", "{protocol:?} {wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn deep_and_huge_values_are_refused() {
+        let deep = |name: &str, open: &str, close: &str| {
+            format!("{{\"{name}\":{}1{}}}", open.repeat(100_000), close.repeat(100_000))
+        };
+        // What nobody wants is passed over, however deep it is.
+        assert!(Protocol::Json11.parse::<Sample>(deep("Other", "[", "]").as_bytes()).is_ok());
+        for body in [
+            deep("Name", "[", "]"),
+            deep("Name", "{\"a\":", "}"),
+            "{\"Limit\":1e400}".to_owned(),
+            "{\"Limit\":99999999999999999999}".to_owned(),
+            "{\"Limit\":NaN}".to_owned(),
+            "{\"Limit\":1,\"Limit\":2}".to_owned(),
+            "{\"Name\":\"\\ud800\"}".to_owned(),
+        ] {
+            let fault = Protocol::Json11.parse::<Sample>(body.as_bytes()).unwrap_err();
+            assert_eq!(fault.code, "SerializationException", "{}", &body[..20]);
+        }
+        // Nested a million times, with a length that no memory has, and without an end.
+        let name = [0xa1, 0x64, b'N', b'a', b'm', b'e'];
+        for tail in [
+            vec![0x81; 1_000_000],
+            vec![0x9f; 1_000_000],
+            vec![0x7b, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+            vec![0x5b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+            vec![0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+            vec![0x7f],
+        ] {
+            for member in [&name[..], &[0xa1, 0x61, b'x']] {
+                let fault = Protocol::Cbor.parse::<Sample>(&[member, &tail].concat()).unwrap_err();
+                assert_eq!(fault.code, "SerializationException", "{:?}", &tail[..1]);
+            }
+        }
     }
 
     #[test]
