@@ -42,7 +42,7 @@ const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 /// Arguments of `anabranch up`.
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// A configuration file in TOML: data, listen, monitor, memory, shard_limits, transition_ms, access_keys
+    /// A configuration file in TOML: data, listen, monitor, memory, shard_limits, transition_ms, hosts, access_keys
     #[arg(long, env = "ANABRANCH_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The data directory; made if it does not exist [default: ./anabranch-data]
@@ -170,7 +170,11 @@ impl Server {
 
         let status = status_of(engine.clone(), clock.clone());
         let (stores, backups) = (Stores::of(&engine), Backups::new(&engine, &settings.data));
-        let aws = AwsSettings { keys: settings.access_keys.clone(), transition: settings.transition };
+        let aws = AwsSettings {
+            keys: settings.access_keys.clone(),
+            hosts: settings.hosts.clone(),
+            transition: settings.transition,
+        };
         let budget = Budget::new(request_bytes);
         let api =
             Host::serve(listen, stores, aws, Some(backups), status, budget, clock).map_err(no_address)?;
