@@ -60,6 +60,8 @@ pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 pub const MESSAGE_BYTES_MAX_MIN: usize = 1 << 10;
 /// Most attributes of a message.
 pub const MESSAGE_ATTRIBUTES_MAX: usize = 10;
+/// Longest trace of a message, in characters.
+pub const TRACE_CHARS_MAX: usize = 1_024;
 /// Longest name and longest kind of an attribute, in characters.
 pub const ATTRIBUTE_NAME_CHARS_MAX: usize = 256;
 /// Longest group and longest deduplication id, in characters.

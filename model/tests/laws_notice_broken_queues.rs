@@ -12,6 +12,7 @@ mod broken_queues;
 #[rustfmt::skip]
 const NOTICED: &[(Fault, &[&str])] = &[
     (Fault::CutsBodies, &["messages_come_back_as_they_were", "the_largest_message_is_sent"]),
+    (Fault::LosesTraces, &["traces_come_back"]),
     (Fault::DoesNotHide, &[
         "a_received_message_is_hidden",
         "a_message_in_flight_holds_up_its_group",

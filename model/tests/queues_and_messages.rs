@@ -91,6 +91,20 @@ fn messages_are_measured_with_their_attributes() {
 }
 
 #[test]
+fn a_trace_is_bounded_and_not_measured() {
+    let options = QueueOptions::default();
+    let traced = |chars: usize| NewMessage {
+        trace: Some("ä".repeat(chars)),
+        ..NewMessage::new(vec![b'x'; limits::MESSAGE_BYTES_MAX])
+    };
+    traced(1).check(&options).expect("one character");
+    traced(limits::TRACE_CHARS_MAX).check(&options).expect("at the limit, beside the largest body");
+    assert_eq!(traced(7).size(), limits::MESSAGE_BYTES_MAX);
+    refusal(traced(0).check(&options));
+    refusal(traced(limits::TRACE_CHARS_MAX + 1).check(&options));
+}
+
+#[test]
 fn each_kind_of_queue_takes_its_own_messages() {
     let (plain, fifo) = (QueueOptions::default(), QueueOptions::fifo());
     let content = QueueOptions { deduplicates_content: true, ..QueueOptions::fifo() };

@@ -34,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) shard_limits: bool,
     /// Who may call by the AWS protocols. Without keys anyone may who is on this machine.
     pub(crate) access_keys: Keys,
+    /// Names of this server beside `localhost`. What stands before one of them in the host of a request is a bucket.
+    pub(crate) hosts: Vec<String>,
     /// How long a stream says that it is not ready yet, after it was made or changed.
     pub(crate) transition: Duration,
     /// Where the certificate comes from, if TLS is spoken.
@@ -54,6 +56,7 @@ struct File {
     shard_limits: Option<bool>,
     /// Secrets by the names of their keys.
     access_keys: Option<BTreeMap<String, String>>,
+    hosts: Option<Vec<String>>,
     transition_ms: Option<u64>,
     tls: Option<bool>,
     tls_cert: Option<PathBuf>,
@@ -74,6 +77,7 @@ impl Settings {
             memory_bytes: file.memory.unwrap_or(MEMORY_DEFAULT).0,
             shard_limits: file.shard_limits.unwrap_or(false),
             access_keys: keys(file.access_keys.unwrap_or_default())?,
+            hosts: hosts(file.hosts.unwrap_or_default())?,
             transition: Duration::from_millis(file.transition_ms.unwrap_or(0)),
             tls,
         };
@@ -158,6 +162,23 @@ fn keys(pairs: BTreeMap<String, String>) -> Result<Keys, Failure> {
     }
 }
 
+/// Names that can stand at the end of a host, in lower case.
+fn hosts(names: Vec<String>) -> Result<Vec<String>, Failure> {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let label = |label: &str| !label.is_empty() && label.len() <= 63 && label.bytes().all(letter);
+    // The last label of a name has a letter; that of an address has none.
+    let address = |name: &str| {
+        !name.rsplit('.').next().is_some_and(|last| last.bytes().any(|b| b.is_ascii_alphabetic()))
+    };
+    match names.iter().find(|name| name.len() > 253 || !name.split('.').all(label) || address(name)) {
+        Some(name) => Err(Failure::usage(
+            format!("`{}` in hosts is not the name of a server", name.escape_debug()),
+            "a name is letters, digits and hyphens between dots, without a port, for instance s3.example.org",
+        )),
+        None => Ok(names.into_iter().map(|name| name.to_ascii_lowercase()).collect()),
+    }
+}
+
 fn read_file(path: &Path) -> Result<File, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::io("read the configuration file", path, &error))?;
@@ -166,8 +187,8 @@ fn read_file(path: &Path) -> Result<File, Failure> {
             error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
         Failure::usage(
             format!("{}, line {line}: {}", path.display(), error.message().trim()),
-            "the file may set data, listen, monitor, memory, shard_limits, transition_ms, access_keys, tls, tls_cert and \
-             tls_key",
+            "the file may set data, listen, monitor, memory, shard_limits, transition_ms, hosts, access_keys, tls, \
+             tls_cert and tls_key",
         )
     })
 }

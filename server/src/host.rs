@@ -23,6 +23,9 @@ use crate::stores::Stores;
 /// Bytes for requests where nobody says how much memory there is.
 const REQUEST_BYTES: u64 = 64 << 20;
 
+/// The name of every server.
+const LOCALHOST: &str = "localhost";
+
 /// Numbers about a server, made when somebody asks.
 pub(crate) type StatusSource = Box<dyn Fn() -> StatusReply + Send + Sync>;
 
@@ -31,6 +34,8 @@ pub(crate) type StatusSource = Box<dyn Fn() -> StatusReply + Send + Sync>;
 pub(crate) struct AwsSettings {
     /// Who may call. Without keys anyone may who is on this machine.
     pub(crate) keys: Keys,
+    /// Names of this server beside `localhost`, below which buckets have names.
+    pub(crate) hosts: Vec<String>,
     /// How long a stream says that it is not ready yet, after it was made or changed.
     pub(crate) transition: Duration,
     /// TLS, where clients may speak it.
@@ -72,7 +77,9 @@ impl Host {
         let address = listener.local_addr()?;
         let (stopper, stop) = Stopper::new();
         // Whoever signs is no web page in disguise, wherever he calls from.
-        let guard = Guard { unguarded: (!aws.keys.is_empty()).then_some(is_aws) };
+        let unguarded = (!aws.keys.is_empty()).then_some(is_aws as fn(&str) -> bool);
+        let guard = Guard { unguarded, hosts: aws.hosts.clone().into() };
+        let names = aws.hosts.iter().cloned().chain([LOCALHOST.to_owned()]).collect();
         let wire = stores.ports().map(|ports| {
             Wire::new(Options {
                 ports,
@@ -82,6 +89,7 @@ impl Host {
                 transition: aws.transition,
             })
             .with_keys(aws.keys.clone())
+            .with_hosts(names)
         });
         let api = Api { stores, wire, backups, status, budget, stop: stop.clone() };
         let port = Port {

@@ -45,8 +45,8 @@ const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 /// Arguments of `anabranch up`.
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// A configuration file in TOML: data, listen, monitor, memory, shard_limits, transition_ms, access_keys, tls, tls_cert,
-    /// tls_key
+    /// A configuration file in TOML: data, listen, monitor, memory, shard_limits, transition_ms, hosts, access_keys, tls,
+    /// tls_cert, tls_key
     #[arg(long, env = "ANABRANCH_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The data directory; made if it does not exist [default: ./anabranch-data]
@@ -208,8 +208,12 @@ impl Server {
             None => None,
         };
         let (acceptor, trust) = tls.map_or((None, None), |tls| (Some(tls.acceptor), Some(tls.root)));
-        let (keys, transition) = (settings.access_keys.clone(), settings.transition);
-        let aws = AwsSettings { keys, transition, tls: acceptor };
+        let aws = AwsSettings {
+            keys: settings.access_keys.clone(),
+            hosts: settings.hosts.clone(),
+            transition: settings.transition,
+            tls: acceptor,
+        };
         let budget = Budget::new(request_bytes);
         let api =
             Host::serve(listen, stores, aws, Some(backups), status, budget, clock).map_err(no_address)?;

@@ -4,6 +4,7 @@ mod harness;
 
 use std::path::{Path, PathBuf};
 
+use harness::http::exchange;
 use harness::{Ran, Server, binary, run};
 
 fn file(folder: &Path, text: &str) -> PathBuf {
@@ -61,10 +62,43 @@ fn bad_values_are_named_with_their_line() {
     up_with("shard_limits = \"yes\"\n").failed(2, &["line 1"]);
     up_with("data = \n").failed(2, &["line 1"]);
     up_with("transition_ms = 60001\n").failed(2, &["60001", "60000"]);
+    for name in ["", "a b", "a..b", "s3.example.org:4566", "10.0.0.1", "[::1]", "http://a", &"a.".repeat(127)]
+    {
+        up_with(&format!("hosts = [\"s3.example.org\", \"{name}\"]\n")).failed(2, &["hosts", name]);
+    }
+    up_with("hosts = \"s3.example.org\"\n").failed(2, &["line 1"]);
     up_with("[access_keys]\nme = \"\"\n").failed(2, &["`me`"]);
     up_with("[access_keys]\n\"a/b\" = \"secret-of-mine\"\n").failed(2, &["`a/b`"]);
     let keys = "monitor = \"0.0.0.0:1\"\n[access_keys]\nme = \"secret\"\n";
     up_with(keys).failed(2, &["0.0.0.0:1", "monitor"]);
+}
+
+#[test]
+fn what_stands_before_a_name_of_the_server_is_a_bucket() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = file(
+        folder.path(),
+        "listen = \"127.0.0.1:0\"\nmonitor = \"127.0.0.1:0\"\nhosts = [\"S3.Example.org\", \"other.test\"]\n",
+    );
+    let mut command = binary();
+    command.current_dir(folder.path()).args(["up", "--config"]).arg(&config);
+    let server = Server::spawn(&mut command);
+    let ask = |line: &str, host: &str| {
+        let head =
+            format!("{line} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        exchange(server.listen, head.as_bytes())
+    };
+    for host in ["photos.s3.example.org", "films.other.test:4566", "songs.localhost:4566"] {
+        let made = ask("PUT /", host);
+        assert_eq!(made.status, 200, "{host}: {} {}", made.head, made.body);
+    }
+    let all = ask("GET /", "s3.example.org");
+    assert_eq!(all.status, 200, "{} {}", all.head, all.body);
+    for bucket in ["photos", "films", "songs"] {
+        assert!(all.body.contains(&format!("<Name>{bucket}</Name>")), "{}", all.body);
+    }
+    assert_eq!(ask("PUT /", "evil.example.org").status, 403, "a name that nobody has given it");
+    server.stop().succeeded();
 }
 
 #[test]

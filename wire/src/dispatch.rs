@@ -209,6 +209,7 @@ pub(crate) fn route(parts: &Parts) -> Result<Route, Astray> {
 /// The service and operation of a form.
 pub(crate) fn form_operation(form: &Form, scope: Option<&str>) -> Result<(Service, String), Astray> {
     let service = Service::of_form(form.get("Version"), scope);
+    form.check().map_err(|fault| (service.unwrap_or(Service::Sts), Protocol::Query, fault))?;
     match (service, form.get("Action")) {
         (Some(service), Some(action)) => Ok((service, action.to_owned())),
         (service, _) => {

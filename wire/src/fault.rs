@@ -17,6 +17,8 @@ pub(crate) struct Fault {
     pub(crate) message: String,
     /// The code in the Query protocol, where it is another one.
     pub(crate) query_code: Option<&'static str>,
+    /// The status in the Query protocol, where it is another one.
+    pub(crate) query_status: Option<StatusCode>,
     /// What the answer has beside code and message.
     pub(crate) members: Map<String, Value>,
 }
@@ -29,6 +31,7 @@ impl Fault {
             code: code.into(),
             message: message.into(),
             query_code: None,
+            query_status: None,
             members: Map::new(),
         }
     }

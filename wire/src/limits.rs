@@ -11,8 +11,8 @@ pub(crate) const UNANNOUNCED_BYTES: usize = 64 << 10;
 pub(crate) const BODY_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Most bytes of a body that came compressed.
 pub(crate) const INFLATED_BYTES_MAX: usize = 2 << 20;
-/// Most fields of a form.
-pub(crate) const FORM_FIELDS_MAX: usize = 10_000;
+/// Most fields of a form: two mebibytes of the shortest that a client of AWS writes, `MetricData.member.1.Values.member.1=1&`.
+pub(crate) const FORM_FIELDS_MAX: usize = 60_000;
 
 /// Longest line before a chunk of a body that comes in chunks, and most bytes behind the last one.
 pub(crate) const CHUNK_LINE_BYTES_MAX: usize = 8 << 10;

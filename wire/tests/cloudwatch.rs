@@ -87,3 +87,61 @@ async fn callers_learn_who_they_are() {
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert!(body.contains("<Code>InvalidAction</Code>"), "{body}");
 }
+
+#[tokio::test]
+async fn as_many_figures_as_two_mebibytes_hold_are_taken_from_a_form() {
+    let server = Harness::start().await;
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let mut fields = "Action=PutMetricData&Version=2010-08-01&Namespace=Many".to_owned();
+    for datum in 1..=100 {
+        let datum = format!("MetricData.member.{datum}");
+        fields += &format!("&{datum}.MetricName=m&{datum}.Unit=Count");
+        for value in 1..=150 {
+            fields += &format!("&{datum}.Values.member.{value}={value}&{datum}.Counts.member.{value}=2");
+        }
+    }
+    let (status, body) = send(&server, "/", &form, fields.as_bytes()).await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+    // What comes last counts as well.
+    fields += "&MetricData.member.100.Values.member.151=1";
+    let (status, body) = send(&server, "/", &form, fields.as_bytes()).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{body}");
+    assert!(body.contains("<Code>InvalidParameterValue</Code>"), "{body}");
+}
+
+#[tokio::test]
+async fn forms_without_a_signature_are_refused_in_their_own_words() {
+    let keys = anabranch_wire::Keys::new([("AK".to_owned(), "secret".to_owned())]);
+    let server = Harness::with_keys(keys).await;
+    let form = ("content-type", "application/x-www-form-urlencoded");
+    let scope = "20261115/us-east-1/sts/aws4_request";
+    let unknown = format!("AWS4-HMAC-SHA256 Credential=NOBODY/{scope}, SignedHeaders=host, Signature=00");
+    let malformed = "AWS4-HMAC-SHA256 Credential=AK";
+    for fields in [
+        "Action=GetCallerIdentity&Version=2011-06-15",
+        "Action=ListQueues&Version=2012-11-05",
+        "Action=PutMetricData&Version=2010-08-01",
+    ] {
+        let (status, body) = send(&server, "/", &[form], fields.as_bytes()).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{body}");
+        assert!(body.contains("<Code>MissingAuthenticationToken</Code>"), "{body}");
+        let headers = [form, ("authorization", malformed)];
+        let (status, body) = send(&server, "/", &headers, fields.as_bytes()).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{body}");
+        assert!(body.contains("<Code>IncompleteSignature</Code>"), "{body}");
+    }
+    let now =
+        jiff::Timestamp::from_millisecond(anabranch_model::Clock::now(&server.clock).as_millis() as i64);
+    let now = now.unwrap().strftime("%Y%m%dT%H%M%SZ").to_string();
+    let unknown = unknown.replace("20261115", &now[..8]).replace("=host", "=host;x-amz-date");
+    for (authorization, code) in [
+        (unknown.clone(), "<Code>InvalidClientTokenId</Code>"),
+        (unknown.replace("NOBODY", "AK"), "<Code>SignatureDoesNotMatch</Code>"),
+    ] {
+        let headers = [form, ("authorization", &*authorization), ("x-amz-date", &*now)];
+        let (status, body) =
+            send(&server, "/", &headers, b"Action=GetCallerIdentity&Version=2011-06-15").await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{body}");
+        assert!(body.contains(code), "{body}");
+    }
+}

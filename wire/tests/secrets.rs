@@ -4,6 +4,7 @@ mod harness;
 
 use std::time::Duration;
 
+use anabranch_model::{Admin, Owner};
 use harness::Harness;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -12,6 +13,12 @@ async fn ok(server: &Harness, operation: &str, request: Value) -> Value {
     let (status, answer) = server.call(&format!("secretsmanager.{operation}"), request.clone()).await;
     assert_eq!(status, StatusCode::OK, "{operation} {request}: {answer}");
     answer
+}
+
+/// How many values lie on the disk.
+async fn values(server: &Harness) -> usize {
+    let page = server.engine.documents(&Owner::Store, "secret-value", None, 100).await.expect("documents");
+    page.entries.len()
 }
 
 async fn refused(server: &Harness, operation: &str, request: Value) -> String {
@@ -131,4 +138,93 @@ async fn secrets_are_listed_in_pages() {
     assert_eq!(refused(&server, "CreateSecret", big).await, "InvalidParameterException");
     let both = json!({"Name": "both", "SecretString": "x", "SecretBinary": "eA=="});
     assert_eq!(refused(&server, "CreateSecret", both).await, "InvalidParameterException");
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_secret_whose_time_is_over() {
+    let server = Harness::start().await;
+    for name in ["got", "listed", "made"] {
+        ok(&server, "CreateSecret", json!({"Name": name, "SecretString": "one"})).await;
+        ok(&server, "PutSecretValue", json!({"SecretId": name, "SecretString": "two"})).await;
+        ok(&server, "DeleteSecret", json!({"SecretId": name, "RecoveryWindowInDays": 7})).await;
+    }
+    ok(&server, "CreateSecret", json!({"Name": "stays", "SecretString": "three"})).await;
+    server.clock.advance(Duration::from_secs(7 * 86_400 - 60));
+    assert!(ok(&server, "DescribeSecret", json!({"SecretId": "got"})).await["DeletedDate"].is_number());
+    assert_eq!(values(&server).await, 7, "they can still be restored");
+    server.clock.advance(Duration::from_secs(60));
+    let got = json!({"SecretId": "got"});
+    assert_eq!(refused(&server, "DescribeSecret", got).await, "ResourceNotFoundException");
+    assert_eq!(values(&server).await, 5);
+    ok(&server, "CreateSecret", json!({"Name": "made", "SecretString": "four"})).await;
+    assert_eq!(values(&server).await, 4);
+    let listed = ok(&server, "ListSecrets", json!({"IncludePlannedDeletion": true})).await;
+    assert_eq!(listed["SecretList"].as_array().unwrap().len(), 2, "{listed}");
+    assert_eq!(values(&server).await, 2);
+    ok(&server, "DeleteSecret", json!({"SecretId": "stays", "ForceDeleteWithoutRecovery": true})).await;
+    assert_eq!(values(&server).await, 1);
+    assert_eq!(ok(&server, "GetSecretValue", json!({"SecretId": "made"})).await["SecretString"], "four");
+}
+
+#[tokio::test]
+async fn a_secret_that_is_not_there_can_be_deleted_for_good() {
+    let server = Harness::start().await;
+    let arn = "arn:aws:secretsmanager:us-east-1:000000000000:secret:gone-AbCdEf";
+    for (id, name) in [("gone", "gone"), (arn, "gone")] {
+        let request = json!({"SecretId": id, "ForceDeleteWithoutRecovery": true});
+        let deleted = ok(&server, "DeleteSecret", request).await;
+        assert_eq!(deleted["Name"], name);
+        assert!(deleted["ARN"].as_str().unwrap().contains(":secret:gone"), "{deleted}");
+        assert!(deleted["DeletionDate"].is_number(), "{deleted}");
+    }
+    let kept = json!({"SecretId": "gone"});
+    assert_eq!(refused(&server, "DeleteSecret", kept).await, "ResourceNotFoundException");
+    let nameless = json!({"SecretId": "", "ForceDeleteWithoutRecovery": true});
+    assert_eq!(refused(&server, "DeleteSecret", nameless).await, "InvalidParameterException");
+}
+
+#[tokio::test]
+async fn secrets_are_listed_in_every_order() {
+    let server = Harness::start().await;
+    for name in ["c", "a", "d", "b"] {
+        ok(&server, "CreateSecret", json!({"Name": name, "SecretString": name})).await;
+        server.clock.advance(Duration::from_secs(1));
+    }
+    ok(&server, "PutSecretValue", json!({"SecretId": "a", "SecretString": "new"})).await;
+    for (by, order, expected) in [
+        (Value::Null, Value::Null, "cadb"),
+        (json!("created-date"), json!("desc"), "bdac"),
+        (json!("last-changed-date"), json!("asc"), "cdba"),
+        (json!("last-changed-date"), json!("desc"), "abdc"),
+        (json!("name"), json!("asc"), "abcd"),
+        (json!("name"), json!("desc"), "dcba"),
+    ] {
+        for size in [1, 2, 3, 4, 100] {
+            let (mut names, mut token) = (String::new(), Value::Null);
+            loop {
+                let request =
+                    json!({"SortBy": by, "SortOrder": order, "MaxResults": size, "NextToken": token});
+                let page = ok(&server, "ListSecrets", request).await;
+                let secrets = page["SecretList"].as_array().unwrap();
+                assert!((1..=size).contains(&secrets.len()), "{page}");
+                names.extend(secrets.iter().map(|secret| secret["Name"].as_str().unwrap()));
+                token = page["NextToken"].clone();
+                if token.is_null() {
+                    break;
+                }
+            }
+            assert_eq!(names, expected, "{by} {order} {size}");
+        }
+    }
+    let first = ok(&server, "ListSecrets", json!({"MaxResults": 1})).await;
+    for other in [json!({"SortBy": "name"}), json!({"SortOrder": "desc"})] {
+        let mut request = other;
+        request["NextToken"] = first["NextToken"].clone();
+        assert_eq!(refused(&server, "ListSecrets", request).await, "InvalidNextTokenException");
+    }
+    for bad in
+        [json!({"SortBy": "colour"}), json!({"SortOrder": "up"}), json!({"SortBy": "last-accessed-date"})]
+    {
+        assert_eq!(refused(&server, "ListSecrets", bad).await, "InvalidParameterException");
+    }
 }

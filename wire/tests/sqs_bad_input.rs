@@ -98,6 +98,13 @@ async fn deep_and_wide_requests_do_no_harm() {
     let body = format!("Action=GetQueueAttributes&Version=2012-11-05&QueueUrl=q{wide}");
     let headers = [("content-type", "application/x-www-form-urlencoded")];
     assert_eq!(post(&server, "/", &headers, body.as_bytes()).await.status, 400);
+    // What stands behind the last field that is read must not be passed over.
+    let many: String = (0..60_000).map(|number| format!("&Ignored.{number}=")).collect();
+    let body =
+        format!("Action=CreateQueue&Version=2012-11-05&QueueName=cut{many}&Attribute.1.Name=DelaySeconds");
+    let answer = post(&server, "/", &headers, body.as_bytes()).await;
+    assert_eq!(answer.status, 400);
+    assert!(answer.body.contains("<Code>InvalidQueryParameter</Code>"), "{}", answer.body);
     let names = format!("Action=ListQueues&Version=2012-11-05&{}=1", "a.".repeat(1 << 20));
     assert_eq!(post(&server, "/", &headers, names.as_bytes()).await.status, 200);
 }

@@ -114,6 +114,54 @@ async fn receivers_get_the_attributes_that_they_name() {
 }
 
 #[tokio::test]
+async fn a_trace_takes_no_place_from_attributes_and_no_bytes_from_the_body() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let url = sqs.queue(&format!("q-{speaks:?}"), json!({"MaximumMessageSize": "1024"})).await;
+        let attributes: serde_json::Map<_, _> = (0..10)
+            .map(|number| (format!("a{number}"), json!({"DataType": "String", "StringValue": "x"})))
+            .collect();
+        // Names of two bytes, kinds of six and values of one.
+        let body = "b".repeat(1_024 - 10 * 9);
+        let trace = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
+        let system = json!({"AWSTraceHeader": {"DataType": "String", "StringValue": trace}});
+        let message = json!({
+            "QueueUrl": url, "MessageBody": body, "MessageAttributes": attributes, "MessageSystemAttributes": system,
+        });
+        sqs.ok("SendMessage", message).await;
+        let names = json!({
+            "QueueUrl": url, "MessageAttributeNames": ["All"], "MessageSystemAttributeNames": ["AWSTraceHeader"],
+        });
+        let got = sqs.ok("ReceiveMessage", names).await;
+        assert_eq!(got.all("StringValue").len(), 10);
+        assert!(got.entries().contains(&("AWSTraceHeader".to_owned(), trace.to_owned())), "{got:?}");
+        let larger = json!({
+            "QueueUrl": url, "MessageBody": format!("{body}b"), "MessageAttributes": attributes,
+            "MessageSystemAttributes": system,
+        });
+        assert_eq!(sqs.refused("SendMessage", larger).await, "InvalidParameterValue");
+    }
+}
+
+#[tokio::test]
+async fn a_trace_that_was_kept_among_the_attributes_is_still_told() {
+    let server = Harness::start().await;
+    let sqs = Client { server: &server, speaks: Speaks::Json };
+    let url = sqs.queue("q", json!({})).await;
+    let trace = Attribute { kind: "String".into(), value: AttributeValue::Text("Root=1".into()) };
+    let old =
+        NewMessage { attributes: [("AWS.TraceHeader".to_owned(), trace)].into(), ..NewMessage::new("old") };
+    server.engine.send(&QueueName::new("q").unwrap(), vec![old]).await.unwrap();
+    let names = json!({
+        "QueueUrl": url, "MessageAttributeNames": ["All"], "MessageSystemAttributeNames": ["AWSTraceHeader"],
+    });
+    let Reply::Json(got) = sqs.ok("ReceiveMessage", names).await else { unreachable!() };
+    assert_eq!(got["Messages"][0]["Attributes"], json!({"AWSTraceHeader": "Root=1"}));
+    assert_eq!(got["Messages"][0].get("MessageAttributes"), None);
+}
+
+#[tokio::test]
 async fn batches_have_a_result_for_each_entry() {
     let server = Harness::start().await;
     for speaks in BOTH {

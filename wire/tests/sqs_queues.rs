@@ -53,8 +53,15 @@ async fn names_that_are_not_allowed_are_refused() {
         assert_eq!(sqs.refused("CreateQueue", attribute).await, "InvalidAttributeName");
         let value = json!({"QueueName": "a", "Attributes": {"DelaySeconds": "901"}});
         assert_eq!(sqs.refused("CreateQueue", value).await, "InvalidAttributeValue");
-        let scope = json!({"QueueName": "a", "Attributes": {"ContentBasedDeduplication": "true"}});
-        assert_eq!(sqs.refused("CreateQueue", scope).await, "InvalidParameterValue");
+        for (name, value) in [
+            ("FifoQueue", "false"),
+            ("ContentBasedDeduplication", "false"),
+            ("DeduplicationScope", "queue"),
+            ("FifoThroughputLimit", "perQueue"),
+        ] {
+            let request = json!({"QueueName": "a", "Attributes": {name: value}});
+            assert_eq!(sqs.refused("CreateQueue", request).await, "InvalidAttributeName", "{name}");
+        }
         assert!(sqs.ok("ListQueues", json!({})).await.all("QueueUrl").is_empty(), "nothing was made");
     }
 }
@@ -113,6 +120,8 @@ async fn a_refused_change_changes_nothing() {
             (json!({"DelaySeconds": "6", "Colour": "red"}), "InvalidAttributeName"),
             (json!({"DelaySeconds": "6", "QueueArn": "x"}), "InvalidAttributeName"),
             (json!({"DelaySeconds": "6", "FifoQueue": "true"}), "InvalidAttributeName"),
+            (json!({"DelaySeconds": "6", "FifoQueue": "false"}), "InvalidAttributeName"),
+            (json!({"DelaySeconds": "6", "ContentBasedDeduplication": "false"}), "InvalidAttributeName"),
             (json!({"DelaySeconds": "6", "RedrivePolicy": nowhere.to_string()}), "InvalidParameterValue"),
             (json!({"DelaySeconds": "6", "RedrivePolicy": "{"}), "InvalidParameterValue"),
         ] {
@@ -148,9 +157,16 @@ async fn queues_are_listed_in_pages() {
         let last = sqs.ok("ListQueues", next).await;
         assert_eq!(names(&last), ["a-3"]);
         assert!(last.all("NextToken").is_empty());
-        for bad in [json!({"MaxResults": 0}), json!({"MaxResults": 1001}), json!({"NextToken": "?"})] {
+        for bad in [
+            json!({"MaxResults": 0}),
+            json!({"MaxResults": 1001}),
+            json!({"NextToken": "?"}),
+            json!({"NextToken": "YS0x", "MaxResults": 2}),
+        ] {
             assert_eq!(sqs.refused("ListQueues", bad).await, "InvalidParameterValue");
         }
+        let elsewhere = json!({"QueueUrl": all.all("QueueUrl")[0], "NextToken": token});
+        assert_eq!(sqs.refused("ListDeadLetterSourceQueues", elsewhere).await, "InvalidParameterValue");
     }
 }
 

@@ -84,6 +84,7 @@ fn message(message: types::Message) -> Result<Message> {
         first_received_at: moment(said.get(&Name::ApproximateFirstReceiveTimestamp)),
         sequence: said.get(&Name::SequenceNumber).map(|text| send::sequence(text)).transpose()?,
         group: said.remove(&Name::MessageGroupId),
+        trace: said.remove(&Name::AwsTraceHeader),
         deduplication: said.remove(&Name::MessageDeduplicationId).map(|id| body::deduplication_id(&text, id)),
         dead_letter_source: source,
         body: body::from_text(text),

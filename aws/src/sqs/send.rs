@@ -3,11 +3,15 @@
 //! A send whose outcome nobody knows is repeated only where SQS recognises what it has: in queues that keep an order.
 //! Elsewhere its sender learns of the doubt and decides.
 
+use std::collections::HashMap;
+
 use anabranch_model::queue::{Sent, check_send};
 use anabranch_model::{
     Error, MessageId, NewMessage, QueueName, QueueOptions, Result, SequenceNumber, limits,
 };
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use aws_sdk_sqs::types::{
+    MessageSystemAttributeNameForSends, MessageSystemAttributeValue, SendMessageBatchRequestEntry,
+};
 
 use super::batch::{Entry, Target, Verdicts};
 use super::{Queues, action, attributes, body, seconds, strange};
@@ -89,9 +93,17 @@ fn entry(
         .set_delay_seconds(message.delay.map(seconds))
         .set_message_group_id(message.group.clone())
         .set_message_deduplication_id(message.deduplication)
+        .set_message_system_attributes(message.trace.map(traced).transpose()?)
         .build()
         .map_err(|error| Error::Invalid(error.to_string()))?;
     Ok(Entry { place, bytes, group: message.group.filter(|_| fifo), request })
+}
+
+/// What SQS is told about the work that a message is part of.
+fn traced(trace: String) -> Result<HashMap<MessageSystemAttributeNameForSends, MessageSystemAttributeValue>> {
+    let value = MessageSystemAttributeValue::builder().data_type("String").string_value(trace);
+    let value = value.build().map_err(|error| Error::Invalid(error.to_string()))?;
+    Ok(HashMap::from([(MessageSystemAttributeNameForSends::AwsTraceHeader, value)]))
 }
 
 fn sent(id: &str, number: Option<&str>) -> Result<Sent> {

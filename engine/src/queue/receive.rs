@@ -181,6 +181,7 @@ fn message(queue: &Queue, place: Place, standing: Standing, body: Body) -> Resul
         group: body.group,
         deduplication: body.deduplication,
         dead_letter_source: body.source,
+        trace: body.trace,
     })
 }
 

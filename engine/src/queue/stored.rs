@@ -8,6 +8,12 @@ use bytes::Bytes;
 
 use crate::encoding::{Malformed, Put, Take};
 
+/// What the value of an attribute is. A trace stands among the attributes, without a name and a kind: rows without one
+/// look as they did before there were any.
+const TEXT: u8 = 0;
+const BINARY: u8 = 1;
+const TRACE: u8 = 2;
+
 /// A message as it was sent, and what it brought with it from another queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
@@ -25,6 +31,8 @@ pub struct Body {
     pub deduplication: Option<String>,
     /// What its sender says about it.
     pub attributes: BTreeMap<String, Attribute>,
+    /// The work that it is part of.
+    pub trace: Option<String>,
     /// What it says.
     pub body: Bytes,
 }
@@ -82,6 +90,7 @@ impl Body {
             group: message.group,
             deduplication,
             attributes: message.attributes,
+            trace: message.trace,
             body: message.body,
         }
     }
@@ -96,17 +105,16 @@ impl Body {
         put_option(&mut bytes, self.source.as_ref().map(QueueName::as_str));
         put_option(&mut bytes, self.group.as_deref());
         put_option(&mut bytes, self.deduplication.as_deref());
-        bytes.put_u32(self.attributes.len() as u32);
+        bytes.put_u32((self.attributes.len() + usize::from(self.trace.is_some())) as u32);
         for (name, attribute) in &self.attributes {
-            bytes.put_text(name);
-            bytes.put_text(&attribute.kind);
             let (tag, value) = match &attribute.value {
-                AttributeValue::Text(text) => (0, text.as_bytes()),
-                AttributeValue::Binary(value) => (1, &value[..]),
+                AttributeValue::Text(text) => (TEXT, text.as_bytes()),
+                AttributeValue::Binary(value) => (BINARY, &value[..]),
             };
-            bytes.put_u8(tag);
-            bytes.put_u32(value.len() as u32);
-            bytes.put(value);
+            put_attribute(&mut bytes, name, &attribute.kind, tag, value);
+        }
+        if let Some(trace) = &self.trace {
+            put_attribute(&mut bytes, "", "", TRACE, trace.as_bytes());
         }
         bytes.put(&self.body);
         bytes
@@ -126,21 +134,26 @@ impl Body {
         let source =
             take_option(take)?.map(|name| QueueName::new(&name)).transpose().map_err(|_| Malformed)?;
         let (group, deduplication) = (take_option(take)?, take_option(take)?);
-        let mut attributes = BTreeMap::new();
+        let (mut attributes, mut trace) = (BTreeMap::new(), None);
         for _ in 0..take.u32()? {
             let (name, kind) = (take.text()?.to_owned(), take.text()?.to_owned());
             let (tag, length) = (take.u8()?, take.u32()? as usize);
             let value = take.bytes(length)?;
+            let text = || std::str::from_utf8(value).map(str::to_owned).map_err(|_| Malformed);
             let value = match tag {
-                0 => AttributeValue::Text(std::str::from_utf8(value).map_err(|_| Malformed)?.to_owned()),
-                1 => AttributeValue::Binary(stored.slice_ref(value)),
+                TEXT => AttributeValue::Text(text()?),
+                BINARY => AttributeValue::Binary(stored.slice_ref(value)),
+                TRACE => {
+                    trace = Some(text()?);
+                    continue;
+                }
                 _ => return Err(Malformed),
             };
             attributes.insert(name, Attribute { kind, value });
         }
         let body = stored.slice_ref(take.0);
         let id = has_id.then_some(id);
-        Ok(Body { due, id, receives_before, source, group, deduplication, attributes, body })
+        Ok(Body { due, id, receives_before, source, group, deduplication, attributes, trace, body })
     }
 }
 
@@ -195,6 +208,14 @@ impl Waiting {
     }
 }
 
+fn put_attribute(bytes: &mut Vec<u8>, name: &str, kind: &str, tag: u8, value: &[u8]) {
+    bytes.put_text(name);
+    bytes.put_text(kind);
+    bytes.put_u8(tag);
+    bytes.put_u32(value.len() as u32);
+    bytes.put(value);
+}
+
 /// Appends a text that may be missing.
 pub fn put_option(bytes: &mut Vec<u8>, text: Option<&str>) {
     bytes.put_u8(u8::from(text.is_some()));
@@ -225,7 +246,7 @@ mod tests {
     proptest! {
         #[test]
         fn bodies_round_trip(
-            id: Option<u128>, receives_before: u32, group: Option<String>, text in ".*",
+            id: Option<u128>, receives_before: u32, group: Option<String>, text in ".*", trace: Option<String>,
             body in proptest::collection::vec(any::<u8>(), 0..100),
         ) {
             let value = AttributeValue::Text(text);
@@ -236,7 +257,8 @@ mod tests {
             ]);
             let source = QueueName::new("q").ok();
             let body = Body {
-                due: 7, id, receives_before, source, deduplication: group.clone(), group, attributes, body: body.into(),
+                due: 7, id, receives_before, source, deduplication: group.clone(), group, attributes, trace,
+                body: body.into(),
             };
             prop_assert_eq!(Body::decode(&body.encode().into()).expect("a body"), body);
         }

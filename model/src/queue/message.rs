@@ -56,6 +56,9 @@ pub struct NewMessage {
     pub group: Option<String>,
     /// Messages with one such identifier are one message, where the queue keeps an order.
     pub deduplication: Option<String>,
+    /// The work that it is part of, for those who follow work from place to place. It is no attribute, and its size does
+    /// not count.
+    pub trace: Option<String>,
 }
 
 impl NewMessage {
@@ -107,6 +110,7 @@ impl NewMessage {
                 check_visible(what, text, limits::GROUP_CHARS_MAX)?;
             }
         }
+        check_trace(self.trace.as_deref())?;
         if options.fifo { self.check_fifo(options) } else { self.check_standard() }
     }
 
@@ -143,6 +147,16 @@ impl NewMessage {
                 text
             })
         })
+    }
+}
+
+fn check_trace(trace: Option<&str>) -> Result<()> {
+    match trace.map(|trace| trace.chars().count()) {
+        None | Some(1..=limits::TRACE_CHARS_MAX) => Ok(()),
+        Some(chars) => Err(Error::Invalid(format!(
+            "trace of a message has {chars} characters: it must have 1 to {}",
+            limits::TRACE_CHARS_MAX
+        ))),
     }
 }
 
@@ -212,4 +226,6 @@ pub struct Message {
     pub deduplication: Option<String>,
     /// The queue that it is a dead letter of.
     pub dead_letter_source: Option<QueueName>,
+    /// The work that it is part of.
+    pub trace: Option<String>,
 }

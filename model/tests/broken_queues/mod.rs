@@ -18,6 +18,8 @@ use async_trait::async_trait;
 pub enum Fault {
     /// Keeps the first bytes of a body.
     CutsBodies,
+    /// Forgets what work a message is part of.
+    LosesTraces,
     /// Does not hide what it gives.
     DoesNotHide,
     /// Hides for as long as the queue says, whatever the receive says.
@@ -130,6 +132,7 @@ impl BrokenQueues {
     fn message(&self, queue: &QueueName, mut message: NewMessage) -> NewMessage {
         match self.fault {
             Fault::CutsBodies => message.body.truncate(3),
+            Fault::LosesTraces => message.trace = None,
             Fault::IgnoresDelays if !queue.is_fifo() => message.delay = Some(Duration::ZERO),
             Fault::ForgetsDuplicates if queue.is_fifo() => {
                 message.deduplication = Some(self.sends.fetch_add(1, Ordering::SeqCst).to_string());

@@ -38,7 +38,26 @@ impl Refusal {
     pub(crate) fn fault(&self, service: Service) -> Fault {
         match service {
             Service::S3 => self.of_s3(),
-            _ => self.of_others(),
+            _ => {
+                let (code, status) = self.in_query();
+                Fault { query_code: Some(code), query_status: Some(status), ..self.of_others() }
+            }
+        }
+    }
+
+    /// What services say that are called by forms.
+    fn in_query(&self) -> (&'static str, StatusCode) {
+        match self {
+            Refusal::Missing => ("MissingAuthenticationToken", StatusCode::FORBIDDEN),
+            Refusal::Unsupported | Refusal::Twice | Refusal::Malformed(_) | Refusal::MalformedQuery(_) => {
+                ("IncompleteSignature", StatusCode::BAD_REQUEST)
+            }
+            Refusal::UnknownKey(_) => ("InvalidClientTokenId", StatusCode::FORBIDDEN),
+            Refusal::OtherService(_)
+            | Refusal::Skewed
+            | Refusal::Expired
+            | Refusal::Unsigned(_)
+            | Refusal::Mismatch => ("SignatureDoesNotMatch", StatusCode::FORBIDDEN),
         }
     }
 
@@ -114,5 +133,35 @@ impl Refusal {
                  Access Key and signing method.",
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Protocol, render_fault};
+
+    #[test]
+    fn forms_and_documents_have_refusals_of_their_own() {
+        let key = || Refusal::UnknownKey("AK".into());
+        for (refusal, query, status, json) in [
+            (Refusal::Missing, "MissingAuthenticationToken", 403, "MissingAuthenticationTokenException"),
+            (Refusal::Twice, "IncompleteSignature", 400, "IncompleteSignatureException"),
+            (key(), "InvalidClientTokenId", 403, "UnrecognizedClientException"),
+            (Refusal::Mismatch, "SignatureDoesNotMatch", 403, "InvalidSignatureException"),
+            (Refusal::Skewed, "SignatureDoesNotMatch", 403, "InvalidSignatureException"),
+        ] {
+            for service in [Service::Sts, Service::Sqs, Service::CloudWatch] {
+                let fault = refusal.fault(service);
+                assert_eq!((fault.query_code, &*fault.code), (Some(query), json));
+                let status_of = |protocol| render_fault(&fault, service, protocol, "id").status().as_u16();
+                assert_eq!(
+                    (status_of(Protocol::Query), status_of(Protocol::Json10)),
+                    (status, 400),
+                    "{query}"
+                );
+            }
+        }
+        assert_eq!(key().fault(Service::S3).code, "InvalidAccessKeyId");
     }
 }

@@ -19,6 +19,40 @@ const VALUES_MAX: usize = 150;
 const AGE_MAX: f64 = 14.0 * 86_400.0;
 /// How far in the future, in seconds.
 const LEAD_MAX: f64 = 2.0 * 3_600.0;
+/// How far from zero a value may be: 2^360.
+const VALUE_MAX: f64 = f64::from_bits((1_023 + 360) << 52);
+/// Most samples of one datum: up to here every whole number can be told from the next.
+const COUNT_MAX: f64 = (1_u64 << 53) as f64;
+/// What values can be measured in.
+const UNITS: [&str; 27] = [
+    "Seconds",
+    "Microseconds",
+    "Milliseconds",
+    "Bytes",
+    "Kilobytes",
+    "Megabytes",
+    "Gigabytes",
+    "Terabytes",
+    "Bits",
+    "Kilobits",
+    "Megabits",
+    "Gigabits",
+    "Terabits",
+    "Percent",
+    "Count",
+    "Bytes/Second",
+    "Kilobytes/Second",
+    "Megabytes/Second",
+    "Gigabytes/Second",
+    "Terabytes/Second",
+    "Bits/Second",
+    "Kilobits/Second",
+    "Megabits/Second",
+    "Gigabits/Second",
+    "Terabits/Second",
+    "Count/Second",
+    "None",
+];
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -111,13 +145,12 @@ fn read(namespace: &str, datum: Datum, now: f64) -> Result<(Series, Values), Fau
         dimensions: dimensions(datum.dimensions)?,
         unit: datum.unit.unwrap_or_else(|| "None".to_owned()),
     };
-    if series.unit.len() > 64 {
+    if !UNITS.contains(&&*series.unit) {
         return Err(invalid("The parameter Unit is not a unit."));
     }
     let values = values(datum.value, datum.statistic_values, &datum.values, &datum.counts)?;
-    if ![values.count, values.sum, values.last].iter().all(|number| number.is_finite()) || values.count < 0.0
-    {
-        return Err(invalid("The value must be a finite number, and a count not less than zero."));
+    if !(0.0..=COUNT_MAX).contains(&values.count) {
+        return Err(invalid("The number of samples must not be less than zero, or more than 2^53."));
     }
     Ok((series, values))
 }
@@ -129,9 +162,15 @@ fn values(
     counts: &[Number],
 ) -> Result<Values, Fault> {
     match (value, statistics, values) {
-        (Some(Number(value)), None, []) => Ok(Values { count: 1.0, sum: value, last: value }),
+        (Some(value), None, []) => {
+            check_value("Value", value)?;
+            Ok(Values { count: 1.0, sum: value.0, last: value.0 })
+        }
         (None, Some(statistics), []) => {
             let Statistics { sample_count, sum, minimum, maximum } = statistics;
+            for (name, value) in [("Sum", sum), ("Minimum", minimum), ("Maximum", maximum)] {
+                check_value(name, value)?;
+            }
             if minimum.0 > maximum.0 {
                 return Err(invalid("The parameter Minimum must not be greater than Maximum."));
             }
@@ -146,6 +185,10 @@ fn values(
             if !counts.is_empty() && counts.len() != values.len() {
                 return Err(combination("The parameters Values and Counts must be of the same size."));
             }
+            values.iter().try_for_each(|value| check_value("Values", *value))?;
+            if !counts.iter().all(|count| (0.0..=COUNT_MAX).contains(&count.0)) {
+                return Err(invalid("The parameter Counts must have numbers from zero to 2^53."));
+            }
             let weights = counts.iter().map(|count| count.0).chain(std::iter::repeat(1.0));
             let weighted = values.iter().map(|value| value.0).zip(weights);
             let (sum, count) = weighted
@@ -155,6 +198,14 @@ fn values(
         (None, None, []) => Err(missing("Value")),
         _ => Err(combination("Only one of the parameters Value, Values and StatisticValues can be given.")),
     }
+}
+
+/// A sum of values may be larger than any of them can be, but it is finite.
+fn check_value(parameter: &str, value: Number) -> Result<(), Fault> {
+    if (-VALUE_MAX..=VALUE_MAX).contains(&value.0) {
+        return Ok(());
+    }
+    Err(invalid(format!("The parameter {parameter} must be a number from -2^360 to 2^360.")))
 }
 
 fn dimensions(dimensions: Vec<Dimension>) -> Result<String, Fault> {
@@ -232,9 +283,24 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_values_are_taken() {
+        assert_eq!(VALUE_MAX, 2.0_f64.powi(360));
+        for (value, sum) in [(2.3e108, 2.3e108), (-VALUE_MAX, -VALUE_MAX), (VALUE_MAX, VALUE_MAX)] {
+            let (_, values) =
+                datum(json!({"MetricName": "m", "Value": value, "Unit": "Count/Second"})).unwrap();
+            assert_eq!(values.sum, sum);
+        }
+        let (_, values) =
+            datum(json!({"MetricName": "m", "Values": [VALUE_MAX], "Counts": [COUNT_MAX]})).unwrap();
+        assert!(values.sum.is_finite() && values.count == COUNT_MAX, "{values:?}");
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         let long = "x".repeat(256);
         let statistics = json!({"SampleCount": 4, "Sum": 10, "Minimum": 6, "Maximum": 5});
+        let endless = json!({"SampleCount": 4, "Sum": "inf", "Minimum": 1, "Maximum": 5});
+        let many = json!({"SampleCount": 1e17, "Sum": 10, "Minimum": 1, "Maximum": 5});
         for (value, code) in [
             (json!({"Value": 1}), "MissingParameter"),
             (json!({"MetricName": "m"}), "MissingParameter"),
@@ -246,6 +312,17 @@ mod tests {
             (json!({"MetricName": "m", "Values": [1], "Counts": [1, 2]}), "InvalidParameterCombination"),
             (json!({"MetricName": "m", "Values": [1], "Counts": [-2]}), "InvalidParameterValue"),
             (json!({"MetricName": "m", "StatisticValues": statistics}), "InvalidParameterValue"),
+            (json!({"MetricName": "m", "Value": 1, "Unit": "Furlongs"}), "InvalidParameterValue"),
+            (json!({"MetricName": "m", "Value": 1, "Unit": "seconds"}), "InvalidParameterValue"),
+            (json!({"MetricName": "m", "Value": 1, "Unit": ""}), "InvalidParameterValue"),
+            (json!({"MetricName": "m", "Value": 2.4e108}), "InvalidParameterValue"),
+            (json!({"MetricName": "m", "Value": -2.4e108}), "InvalidParameterValue"),
+            (json!({"MetricName": "m", "Values": [1, "NaN", 1]}), "InvalidParameterValue"),
+            (json!({"MetricName": "m", "Values": [1], "Counts": [1e300]}), "InvalidParameterValue"),
+            (json!({"MetricName": "m", "Values": [1, 2], "Counts": [3, -1]}), "InvalidParameterValue"),
+            (json!({"MetricName": "m", "Values": [1], "Counts": ["inf"]}), "InvalidParameterValue"),
+            (json!({"MetricName": "m", "StatisticValues": endless}), "InvalidParameterValue"),
+            (json!({"MetricName": "m", "StatisticValues": many}), "InvalidParameterValue"),
             (
                 json!({"MetricName": "m", "Value": 1, "Timestamp": NOW - AGE_MAX - 1.0}),
                 "InvalidParameterValue",

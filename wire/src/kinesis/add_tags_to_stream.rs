@@ -22,7 +22,7 @@ pub(super) struct Request {
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
     let mut validation = Validation::default();
-    validation.required("tags", &request.tags);
+    tags::check_given(&mut validation, &request.tags);
     let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
     let stream = resolve(&mut validation, name, arn)?;
     let tags = request.tags.unwrap_or_default();

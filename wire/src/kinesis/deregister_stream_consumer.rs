@@ -18,6 +18,8 @@ pub(super) struct Request {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
+    // Another one of the same name must not take its place in between.
+    let _changing = context.kinesis.changing().await;
     let (stream, consumer) = consumer::resolve(
         context,
         request.stream_arn.as_deref(),
@@ -25,7 +27,6 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
         request.consumer_arn.as_deref(),
     )
     .await?;
-    let _changing = context.kinesis.changing().await;
     consumer::remove(context, &stream, &consumer.name).await?;
     context.kinesis.subscriptions.end_all(&consumer.arn(context, &stream));
     Ok(Nothing)

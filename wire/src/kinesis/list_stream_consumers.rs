@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::consumer::{self, ConsumerShape};
-use super::errors::{fault, invalid, stream_not_found};
-use super::list_shards::TOKEN_LIFE;
+use super::errors::{fault, stream_not_found};
+use super::page_token;
 use super::stream::of_arn;
 use crate::context::Context;
 use crate::fault::Fault;
@@ -48,7 +48,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     }
     let purpose = format!("{PURPOSE} {stream} {}", summary.created_at.as_millis());
     let after = match &request.next_token {
-        Some(token) => Some(open(context, &purpose, token).await?),
+        Some(token) => Some(page_token::open(context, &purpose, token).await?),
         None => None,
     };
     let consumers = consumer::all(context, &stream).await?;
@@ -57,23 +57,9 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let limit = request.max_results.unwrap_or(RESULTS_DEFAULT) as usize;
     let page: Vec<_> = rest.by_ref().take(limit).collect();
     let next_token = match (rest.next(), page.last()) {
-        (Some(_), Some(last)) => {
-            let (admin, clock) = (&*context.ports.admin, &*context.clock);
-            let sealed = context.tokens.seal(admin, clock, &purpose, last.name.as_bytes()).await;
-            Some(sealed.map_err(fault)?)
-        }
+        (Some(_), Some(last)) => Some(page_token::seal(context, &purpose, &last.name).await?),
         _ => None,
     };
     let consumers = page.into_iter().map(|consumer| consumer.shape(context, &stream)).collect();
     Ok(Response { consumers, next_token })
-}
-
-/// The name behind which a listing goes on.
-async fn open(context: &Context, purpose: &str, token: &str) -> Result<String, Fault> {
-    let opened = context.tokens.open(&*context.ports.admin, purpose, token).await.map_err(fault)?;
-    let opened = opened.ok_or_else(|| invalid("NextToken is invalid."))?;
-    if context.clock.now().since(opened.made_at) > TOKEN_LIFE {
-        return Err(Fault::client("ExpiredNextTokenException", "The pagination token has expired."));
-    }
-    String::from_utf8(opened.content.to_vec()).map_err(|_| invalid("NextToken is invalid."))
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::describe_stream::Mode;
 use super::errors::fault;
+use super::page_token;
 use super::settings;
 use super::state::status;
 use super::stream::{arn, check_name, parse};
@@ -12,6 +13,7 @@ use crate::fault::Fault;
 use crate::time::Time;
 use crate::validation::Validation;
 
+const PURPOSE: &str = "kinesis-list-streams";
 /// Streams on a page unless the caller says otherwise.
 const LIMIT_DEFAULT: i64 = 100;
 
@@ -20,7 +22,6 @@ const LIMIT_DEFAULT: i64 = 100;
 pub(super) struct Request {
     limit: Option<i64>,
     exclusive_start_stream_name: Option<String>,
-    /// The last name of the page before.
     next_token: Option<String>,
 }
 
@@ -46,11 +47,15 @@ struct Summary {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
-    let after = request.next_token.as_deref().or(request.exclusive_start_stream_name.as_deref());
     let mut validation = Validation::default();
     validation.range("limit", request.limit, 1..=10_000);
-    check_name(&mut validation, "exclusiveStartStreamName", after).done()?;
-    let after = after.map(parse).transpose()?;
+    validation.length("nextToken", request.next_token.as_deref(), 1..=1_048_576);
+    let start = request.exclusive_start_stream_name.as_deref();
+    check_name(&mut validation, "exclusiveStartStreamName", start).done()?;
+    let after = match &request.next_token {
+        Some(token) => Some(parse(&page_token::open(context, PURPOSE, token).await?)?),
+        None => start.map(parse).transpose()?,
+    };
     let limit = request.limit.unwrap_or(LIMIT_DEFAULT) as usize;
     let page = context.ports.streams.streams(after.as_ref(), limit).await.map_err(fault)?;
     let names: Vec<String> = page.entries.iter().map(|stream| stream.name.to_string()).collect();
@@ -65,10 +70,9 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
             stream_creation_timestamp: Time(stream.created_at),
         });
     }
-    Ok(Response {
-        next_token: names.last().filter(|_| page.more).cloned(),
-        has_more_streams: page.more,
-        stream_summaries: summaries,
-        stream_names: names,
-    })
+    let next_token = match names.last().filter(|_| page.more) {
+        Some(last) => Some(page_token::seal(context, PURPOSE, last).await?),
+        None => None,
+    };
+    Ok(Response { next_token, has_more_streams: page.more, stream_summaries: summaries, stream_names: names })
 }

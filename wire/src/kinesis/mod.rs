@@ -6,6 +6,7 @@ mod state;
 mod stream;
 
 mod iterator;
+mod page_token;
 mod pieces;
 mod position;
 mod records;

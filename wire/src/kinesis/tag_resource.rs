@@ -20,7 +20,9 @@ pub(super) struct Request {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
-    Validation::default().required("tags", &request.tags).done()?;
+    let mut validation = Validation::default();
+    tags::check_given(&mut validation, &request.tags);
+    validation.done()?;
     let resource = Resource::of(context, &request.resource_arn).await?;
     let tags = request.tags.unwrap_or_default();
     tags::check(&tags)?;

@@ -10,6 +10,8 @@ use crate::validation::Validation;
 
 /// Most tags of one stream or consumer.
 pub(super) const TAGS_MAX: usize = 50;
+/// Most tags of one request.
+const TAGS_GIVEN_MAX: usize = 200;
 
 /// A tag as answers show it.
 #[derive(Debug, Serialize)]
@@ -24,10 +26,18 @@ pub(super) fn shapes(tags: &BTreeMap<String, String>) -> Vec<Tag> {
     tags.iter().map(|(key, value)| Tag { key: key.clone(), value: value.clone() }).collect()
 }
 
+/// Checks that a request which is about tags brings some.
+pub(super) fn check_given(validation: &mut Validation, tags: &Option<BTreeMap<String, String>>) {
+    validation.required("tags", tags);
+    if let Some(tags) = tags {
+        validation.size("tags", format_args!("{tags:?}"), tags.len(), 1..=TAGS_GIVEN_MAX);
+    }
+}
+
 /// Checks tags that a request brings.
 pub(super) fn check(tags: &BTreeMap<String, String>) -> Result<(), Fault> {
     let mut validation = Validation::default();
-    validation.size("tags", format_args!("{tags:?}"), tags.len(), 0..=200);
+    validation.size("tags", format_args!("{tags:?}"), tags.len(), 0..=TAGS_GIVEN_MAX);
     for (key, value) in tags {
         validation.length("tags.key", Some(key), 1..=128).length("tags.value", Some(value), 0..=256);
     }

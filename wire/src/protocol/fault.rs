@@ -26,7 +26,7 @@ pub(crate) fn render(
                 escape(code),
                 escape(&fault.message),
             );
-            protocol.response(fault.status, text.into_bytes())
+            protocol.response(fault.query_status.unwrap_or(fault.status), text.into_bytes())
         }
         Protocol::Xml => {
             let text = format!(
@@ -72,7 +72,8 @@ fn members(fault: &Fault, service: Service, protocol: Protocol) -> Response<Body
     if let Ok(code) = HeaderValue::from_str(&fault.code) {
         headers.insert("x-amzn-errortype", code);
     }
-    if let Some(code) = fault.query_code {
+    // Services that began with Query repeat its codes for clients that know no others.
+    if let Some(code) = fault.query_code.filter(|_| matches!(service, Service::Sqs | Service::CloudWatch)) {
         let value = format!("{code};{}", fault.blames());
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert("x-amzn-query-error", value);
@@ -112,6 +113,8 @@ mod tests {
         let response = render(&fault, Service::Sqs, Protocol::Json10, "id");
         let header = &response.headers()["x-amzn-query-error"];
         assert_eq!(header, "AWS.SimpleQueueService.NonExistentQueue;Sender");
+        let kinesis = render(&fault, Service::Kinesis, Protocol::Json11, "id");
+        assert!(!kinesis.headers().contains_key("x-amzn-query-error"));
         let cbor = render(&fault, Service::Kinesis, Protocol::Cbor, "id").into_body();
         let cbor = cbor.collect().await.unwrap().to_bytes();
         let value: Map<String, Value> = minicbor_serde::from_slice(&cbor).unwrap();

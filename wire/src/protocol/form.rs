@@ -1,9 +1,10 @@
 //! Forms as typed values: `Attribute.1.Name=DelaySeconds&Attribute.1.Value=5` is a map with one entry.
 //!
 //! Dots make a tree of the fields. What a node means is decided by the type that is read from it: numbered children are
-//! the entries of a list or, with a `Name` or `Key` and a `Value` each, of a map.
+//! the entries of a list or, with a `Name` or `Key` and a `Value` each, of a map. A node is a range of the sorted fields, so
+//! a tree takes no more memory than its leaves, however deep somebody makes it.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 
 use serde::Deserializer;
 use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
@@ -16,61 +17,79 @@ use crate::fault::Fault;
 /// How deep names nest. What stands behind belongs to the last part.
 const DEPTH_MAX: usize = 8;
 
-/// A field, and those whose names go on behind its own.
-#[derive(Debug, Default)]
-struct Node {
-    text: Option<String>,
-    children: BTreeMap<String, Node>,
+/// The fields whose names have their first `depth` parts in common.
+#[derive(Clone, Copy, Debug)]
+struct Node<'a> {
+    /// Names and values, in the order of the parts of the names.
+    fields: &'a [(&'a str, &'a str)],
+    depth: usize,
 }
 
 /// The request that a form spells.
 pub(crate) fn parse<T: DeserializeOwned>(form: &Form) -> Result<T, Fault> {
-    let mut root = Node::default();
-    for (name, value) in form.fields() {
-        let mut node = &mut root;
-        for part in name.splitn(DEPTH_MAX, '.') {
-            node = node.children.entry(part.to_owned()).or_default();
-        }
-        node.text = Some(value.to_owned());
-    }
-    T::deserialize(&root).map_err(|error| Fault {
+    let mut fields: Vec<_> = form.fields().collect();
+    fields.sort_unstable_by(|(one, _), (other, _)| by_parts(one, other));
+    T::deserialize(Node { fields: &fields, depth: 0 }).map_err(|error| Fault {
         query_code: Some("InvalidParameterValue"),
         ..Fault::client("InvalidParameterValueException", error.to_string())
     })
 }
 
-impl Node {
-    fn text(&self) -> Result<&str, Error> {
-        self.text.as_deref().ok_or_else(|| Error::custom("a value is expected where the form has a list"))
+fn parts(name: &str) -> impl Iterator<Item = &str> {
+    name.splitn(DEPTH_MAX, '.')
+}
+
+fn by_parts(one: &str, other: &str) -> Ordering {
+    parts(one).cmp(parts(other))
+}
+
+impl<'a> Node<'a> {
+    /// The value of the field that ends here. It comes before those that go on.
+    fn text(self) -> Result<&'a str, Error> {
+        let first = self.fields.first().filter(|(name, _)| parts(name).nth(self.depth).is_none());
+        first
+            .map(|(_, value)| *value)
+            .ok_or_else(|| Error::custom("a value is expected where the form has a list"))
+    }
+
+    /// The nodes below, by the next part of the names.
+    fn children(self) -> impl Iterator<Item = (&'a str, Node<'a>)> {
+        let depth = self.depth;
+        let same = move |(one, _): &(&str, &str), (other, _): &(&str, &str)| {
+            parts(one).nth(depth) == parts(other).nth(depth)
+        };
+        self.fields.chunk_by(same).filter_map(move |fields| {
+            let part = fields.first().and_then(|(name, _)| parts(name).nth(depth))?;
+            Some((part, Node { fields, depth: depth + 1 }))
+        })
     }
 
     /// The entries of a list or map in the order of their numbers.
-    fn entries(&self) -> Result<Vec<&Node>, Error> {
+    fn entries(self) -> Result<Vec<Node<'a>>, Error> {
         // Lists may have one more part in the names of their entries.
-        if let (1, Some(inner)) =
-            (self.children.len(), self.children.get("member").or_else(|| self.children.get("entry")))
-        {
+        let mut children = self.children();
+        if let (Some(("member" | "entry", inner)), None) = (children.next(), children.next()) {
             return inner.entries();
         }
-        let number = |(name, node): (&String, _)| {
+        let number = |(name, node): (&str, _)| {
             let number = name.parse::<u32>().map_err(|_| Error::custom(format!("{name:?} is no number")))?;
             Ok((number, node))
         };
-        let mut entries = self.children.iter().map(number).collect::<Result<Vec<_>, Error>>()?;
+        let mut entries = self.children().map(number).collect::<Result<Vec<_>, Error>>()?;
         entries.sort_by_key(|(number, _)| *number);
         Ok(entries.into_iter().map(|(_, node)| node).collect())
     }
 
     /// Key and value of an entry of a map.
-    fn pair(&self) -> Result<(StrDeserializer<'_, Error>, &Node), Error> {
-        let find = |names: &[&str]| names.iter().find_map(|name| self.children.get(*name));
-        let key = find(&["Name", "Key", "key"]).ok_or_else(|| Error::custom("an entry has no name"))?;
-        let value = find(&["Value", "value"]).ok_or_else(|| Error::custom("an entry has no value"))?;
+    fn pair(self) -> Result<(StrDeserializer<'a, Error>, Node<'a>), Error> {
+        let find = |names: &[&str]| self.children().find(|(name, _)| names.contains(name));
+        let (_, key) = find(&["Name", "Key", "key"]).ok_or_else(|| Error::custom("an entry has no name"))?;
+        let (_, value) = find(&["Value", "value"]).ok_or_else(|| Error::custom("an entry has no value"))?;
         Ok((key.text()?.into_deserializer(), value))
     }
 }
 
-impl<'de> IntoDeserializer<'de, Error> for &'de Node {
+impl<'de> IntoDeserializer<'de, Error> for Node<'de> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -89,7 +108,7 @@ macro_rules! numbers {
     };
 }
 
-impl<'de> Deserializer<'de> for &'de Node {
+impl<'de> Deserializer<'de> for Node<'de> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -132,8 +151,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let named = self.children.iter().map(|(name, node)| (name.as_str(), node));
-        visitor.visit_map(MapDeserializer::new(named))
+        visitor.visit_map(MapDeserializer::new(self.children()))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -147,6 +165,8 @@ impl<'de> Deserializer<'de> for &'de Node {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde::Deserialize;
 
     use super::*;
@@ -207,6 +227,15 @@ mod tests {
         assert_eq!(entries[0].attributes["n"].string_value.as_deref(), Some("v"));
         assert_eq!(entries[1].id.as_deref(), Some("two"));
         assert!(entries[1].attributes.is_empty());
+    }
+
+    #[test]
+    fn names_that_begin_alike_are_told_apart() {
+        // In the order of bytes `Names-` and `Names ` stand between `Names` and `Names.1`.
+        let sample = read("Names.1=a&Names-x=b&Names =c&Names.10=d&Names.1-=e&QueueUrl=u");
+        assert_eq!(sample, Err("InvalidParameterValueException".to_owned()), "1- is no number");
+        let sample = read("Names-x.1=b&Names.1=a&Names =c&Names.10=d&Names.2=e&Names=f").unwrap();
+        assert_eq!(sample.names.unwrap(), ["a", "e", "d"]);
     }
 
     #[test]

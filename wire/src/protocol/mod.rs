@@ -1,5 +1,6 @@
 //! How the protocols spell values and faults.
 
+mod chunks;
 mod fault;
 mod form;
 mod query;
@@ -59,13 +60,11 @@ impl Protocol {
         match self {
             Protocol::Cbor | Protocol::RpcCbor => {
                 let body = if body.is_empty() { &[0xa0] } else { body };
-                let mut deserializer = minicbor_serde::Deserializer::new(body);
-                let value = T::deserialize(Strict(&mut deserializer))
-                    .map_err(|error| Fault::serialization(error.to_string()))?;
-                if deserializer.decoder().position() < body.len() {
-                    return Err(Fault::serialization("something follows the value"));
-                }
-                Ok(value)
+                // Few clients write texts in chunks, so the others do not pay for looking.
+                parse_cbor(body).or_else(|fault| match chunks::joined(body) {
+                    Ok(Some(joined)) => parse_cbor(&joined),
+                    _ => Err(fault),
+                })
             }
             Protocol::Json10 | Protocol::Json11 | Protocol::Query | Protocol::Xml => {
                 let body = if body.is_empty() { b"{}" } else { body };
@@ -115,6 +114,16 @@ impl Protocol {
         }
         response
     }
+}
+
+fn parse_cbor<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+    let mut deserializer = minicbor_serde::Deserializer::new(body);
+    let value =
+        T::deserialize(Strict(&mut deserializer)).map_err(|error| Fault::serialization(error.to_string()))?;
+    if deserializer.decoder().position() < body.len() {
+        return Err(Fault::serialization("something follows the value"));
+    }
+    Ok(value)
 }
 
 #[cfg(test)]
@@ -216,6 +225,18 @@ mod tests {
                 let fault = Protocol::Cbor.parse::<Sample>(&[member, &tail].concat()).unwrap_err();
                 assert_eq!(fault.code, "SerializationException", "{:?}", &tail[..1]);
             }
+        }
+    }
+
+    #[test]
+    fn texts_in_chunks_are_read() {
+        let bytes =
+            [0xa1, 0x7f, 0x62, b'N', b'a', 0x62, b'm', b'e', 0xff, 0x7f, 0x61, b'a', 0x61, b'b', 0xff];
+        let sample = Sample { name: Some("ab".into()), limit: None };
+        for protocol in [Protocol::Cbor, Protocol::RpcCbor] {
+            assert_eq!(protocol.parse::<Sample>(&bytes).unwrap(), sample);
+            let longer = [&bytes[..], &[0xa0]].concat();
+            assert_eq!(protocol.parse::<Sample>(&longer).unwrap_err().code, "SerializationException");
         }
     }
 

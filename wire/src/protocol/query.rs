@@ -2,22 +2,35 @@
 
 use std::collections::BTreeMap;
 
+use crate::fault::Fault;
 use crate::limits::FORM_FIELDS_MAX;
 
 /// The fields of a form. Of two fields with one name the first counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Form {
     fields: BTreeMap<String, String>,
+    /// Whether fields were left out because there are too many.
+    cut: bool,
 }
 
 impl Form {
-    /// The fields of an encoded form. Anything is a form.
+    /// The fields of an encoded form. Anything is a form; [`Form::check`] says whether all of it was read.
     pub(crate) fn parse(text: &str) -> Form {
         let mut fields = BTreeMap::new();
-        for (name, value) in form_urlencoded::parse(text.as_bytes()).take(FORM_FIELDS_MAX) {
+        let mut encoded = form_urlencoded::parse(text.as_bytes());
+        for (name, value) in encoded.by_ref().take(FORM_FIELDS_MAX) {
             fields.entry(name.into_owned()).or_insert_with(|| value.into_owned());
         }
-        Form { fields }
+        Form { fields, cut: encoded.next().is_some() }
+    }
+
+    /// Refuses a form with more fields than are read: what nobody looks at must not be answered.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        if !self.cut {
+            return Ok(());
+        }
+        let message = format!("The request has more than {FORM_FIELDS_MAX} parameters.");
+        Err(Fault::client("InvalidQueryParameter", message))
     }
 
     /// All fields.
@@ -54,5 +67,14 @@ mod tests {
         assert_eq!(form.get("Broken"), Some("%zz"));
         assert_eq!(form.get("Ä"), Some("ö"));
         assert_eq!(form.get("Missing"), None);
+    }
+
+    #[test]
+    fn a_form_with_too_many_fields_is_refused() {
+        let fields = |count: usize| (0..count).map(|number| format!("F.{number}=&")).collect::<String>();
+        assert_eq!(Form::parse(&fields(FORM_FIELDS_MAX)).check(), Ok(()));
+        let cut = Form::parse(&fields(FORM_FIELDS_MAX + 1));
+        assert_eq!(cut.check().unwrap_err().code, "InvalidQueryParameter");
+        assert_eq!(cut.fields().count(), FORM_FIELDS_MAX);
     }
 }

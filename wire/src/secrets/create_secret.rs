@@ -64,8 +64,8 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     if request.description.as_ref().is_some_and(|text| text.chars().count() > 2_048) {
         return Err(invalid("The description can have 2048 characters at most."));
     }
-    let _changing = context.secrets.changing().await;
-    if let Some(existing) = stored::get(context, &name).await? {
+    let changing = context.secrets.changing().await;
+    if let Some(existing) = stored::get(context, &changing, &name).await? {
         return again(context, existing, &version, value).await;
     }
     let now = context.clock.now().as_millis();

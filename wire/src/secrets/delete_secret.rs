@@ -5,7 +5,8 @@ use std::time::Duration;
 use anabranch_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::errors::{deleted, invalid};
+use super::errors::{deleted, invalid, no_secret};
+use super::name;
 use super::secret::Deletion;
 use super::stored;
 use crate::context::Context;
@@ -46,12 +47,21 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
             return Err(invalid("RecoveryWindowInDays value must be between 7 and 30 days (inclusive)."));
         }
     };
-    let _changing = context.secrets.changing().await;
-    let mut secret = stored::find(context, request.secret_id.as_deref()).await?;
+    let changing = context.secrets.changing().await;
+    let id = request.secret_id.as_deref();
     let now = context.clock.now();
     let response = |due: Timestamp, arn, name| Response { arn, name, deletion_date: Time(due) };
+    let mut secret = match stored::look_for(context, &changing, id).await? {
+        Some(secret) => secret,
+        // Whoever wants it gone for good has what he wants, as he does when he asks again.
+        None if force => {
+            let (arn, name) = name::of_missing(context, id.unwrap_or(""))?;
+            return Ok(response(now, arn, name));
+        }
+        None => return Err(no_secret()),
+    };
     if force {
-        stored::remove(context, &secret).await?;
+        stored::remove(context, &mut secret).await?;
         return Ok(response(now, secret.arn(context), secret.name));
     }
     if secret.deletion.is_some() {

@@ -42,7 +42,8 @@ pub(super) struct Description {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Description, Fault> {
-    let secret = stored::find(context, request.secret_id.as_deref()).await?;
+    let changing = context.secrets.changing().await;
+    let secret = stored::find(context, &changing, request.secret_id.as_deref()).await?;
     let description = describe(context, secret);
     Ok(Description {
         version_ids_to_stages: description.secret_versions_to_stages,

@@ -37,8 +37,8 @@ pub(super) struct Response {
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     // A change between both reads could remove the value.
-    let _changing = context.secrets.changing().await;
-    let secret = stored::find(context, request.secret_id.as_deref()).await?;
+    let changing = context.secrets.changing().await;
+    let secret = stored::find(context, &changing, request.secret_id.as_deref()).await?;
     if secret.deletion.is_some() {
         return Err(deleted());
     }

@@ -1,11 +1,12 @@
 //! ListSecrets.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::describe_secret::{Description, describe};
-use super::errors::invalid;
+use super::errors::{fault, invalid};
+use super::order::{Order, Place};
 use super::secret::Secret;
 use super::stored;
 use crate::context::Context;
@@ -48,38 +49,68 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     if !(1..=RESULTS_MAX).contains(&limit) {
         return Err(invalid(format!("MaxResults must be between 1 and {RESULTS_MAX}.")));
     }
-    // Pages follow the names, so there is no other order.
-    let by_name = request.sort_by.as_deref().is_none_or(|key| key == "name");
-    if !by_name || request.sort_order.as_deref().is_some_and(|order| order != "asc") {
-        return Err(invalid("Secrets are listed in the order of their names only."));
-    }
+    let order = Order::of(request.sort_by.as_deref(), request.sort_order.as_deref())?;
     request.filters.iter().try_for_each(Filter::check)?;
-    let mut after = request.next_token.as_deref().map(of_token).transpose()?;
+    let after = match &request.next_token {
+        Some(token) => Some(open(context, order, token).await?),
+        None => None,
+    };
     let wanted = |secret: &Secret| {
         (request.include_planned_deletion || secret.deletion.is_none())
             && request.filters.iter().all(|filter| filter.takes(secret))
     };
-    let mut found: Vec<Secret> = Vec::new();
-    // Pages of the store until this one is full.
-    while found.len() < limit as usize {
-        let (page, next) = stored::page(context, after.as_deref(), limit as usize - found.len()).await?;
-        found.extend(page.into_iter().filter(wanted));
-        after = next;
-        if after.is_none() {
+    let (found, more) = first(context, order, after.as_ref(), limit as usize, wanted).await?;
+    let next_token = match found.last().filter(|_| more) {
+        Some(last) => Some(seal(context, order, last).await?),
+        None => None,
+    };
+    let secret_list = found.into_iter().map(|secret| describe(context, secret)).collect();
+    Ok(Response { secret_list, next_token })
+}
+
+/// The first `limit` secrets behind a place, and whether there are more. The store has them in the order of their names;
+/// for any other one all of them are looked at, and no more are kept than asked for.
+async fn first(
+    context: &Context,
+    order: Order,
+    after: Option<&Place>,
+    limit: usize,
+    wanted: impl Fn(&Secret) -> bool,
+) -> Result<(Vec<Secret>, bool), Fault> {
+    let changing = context.secrets.changing().await;
+    let mut found = BTreeMap::new();
+    let mut name = after.filter(|_| order.is_stored()).map(|after| after.name.clone());
+    loop {
+        let (page, next) = stored::page(context, &changing, name.as_deref(), RESULTS_MAX as usize).await?;
+        for secret in page.into_iter().filter(&wanted) {
+            let place = order.place(&secret);
+            if after.is_none_or(|after| *after < place) {
+                found.insert(place, secret);
+            }
+            // One more than asked for tells whether there is another page.
+            if found.len() > limit + 1 {
+                found.pop_last();
+            }
+        }
+        name = next;
+        if name.is_none() || order.is_stored() && found.len() > limit {
             break;
         }
     }
-    let next_token = after.map(|name| BASE64_URL_SAFE_NO_PAD.encode(name));
-    Ok(Response {
-        secret_list: found.into_iter().map(|secret| describe(context, secret)).collect(),
-        next_token,
-    })
+    let more = found.len() > limit;
+    Ok((found.into_values().take(limit).collect(), more))
 }
 
-fn of_token(token: &str) -> Result<String, Fault> {
-    let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).ok();
-    let name = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).filter(|name| !name.is_empty());
-    name.ok_or_else(|| Fault::client("InvalidNextTokenException", "The NextToken value is invalid."))
+async fn seal(context: &Context, order: Order, secret: &Secret) -> Result<String, Fault> {
+    let (admin, clock) = (&*context.ports.admin, &*context.clock);
+    let place = order.place(secret).encode();
+    context.tokens.seal(admin, clock, &order.purpose(), &place).await.map_err(fault)
+}
+
+async fn open(context: &Context, order: Order, token: &str) -> Result<Place, Fault> {
+    let opened = context.tokens.open(&*context.ports.admin, &order.purpose(), token).await.map_err(fault)?;
+    let place = opened.and_then(|opened| order.decode(&opened.content));
+    place.ok_or_else(|| Fault::client("InvalidNextTokenException", "The NextToken value is invalid."))
 }
 
 impl Filter {
@@ -140,6 +171,5 @@ mod tests {
         }
         assert!(Filter { key: "owning-service".into(), values: vec!["a".into()] }.check().is_err());
         assert!(Filter { key: "name".into(), values: vec![] }.check().is_err());
-        assert!(of_token("%").is_err() && of_token("").is_err());
     }
 }

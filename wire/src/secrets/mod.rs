@@ -3,6 +3,7 @@
 
 mod errors;
 mod name;
+mod order;
 mod secret;
 mod stored;
 mod value;

@@ -2,6 +2,7 @@
 //! same name.
 
 use super::errors::{invalid, no_secret};
+use crate::context::Context;
 use crate::fault::Fault;
 
 /// Longest name, in characters.
@@ -42,6 +43,16 @@ pub(super) fn candidates(id: &str) -> Result<Vec<(String, Option<String>)>, Faul
     // An ARN without its end, as people put it together from the name.
     found.push((resource.to_owned(), None));
     Ok(found)
+}
+
+/// ARN and name of a secret that is not there, as far as its identifier tells them.
+pub(super) fn of_missing(context: &Context, id: &str) -> Result<(String, String), Fault> {
+    let (name, _) = candidates(id)?.into_iter().next().ok_or_else(no_secret)?;
+    let arn = match id.starts_with("arn:") {
+        true => id.to_owned(),
+        false => context.arn("secretsmanager", &format!("secret:{name}")),
+    };
+    Ok((arn, name))
 }
 
 /// Letters and digits that nobody can foresee.

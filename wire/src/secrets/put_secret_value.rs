@@ -35,8 +35,8 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let value = value.ok_or_else(|| invalid("You must provide either SecretString or SecretBinary."))?;
     let version = token(request.client_request_token)?;
     let stages = check_stages(request.version_stages)?;
-    let _changing = context.secrets.changing().await;
-    let mut secret = stored::find(context, request.secret_id.as_deref()).await?;
+    let changing = context.secrets.changing().await;
+    let mut secret = stored::find(context, &changing, request.secret_id.as_deref()).await?;
     if secret.deletion.is_some() {
         return Err(deleted());
     }

@@ -21,8 +21,8 @@ pub(super) struct Response {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
-    let _changing = context.secrets.changing().await;
-    let mut secret = stored::find(context, request.secret_id.as_deref()).await?;
+    let changing = context.secrets.changing().await;
+    let mut secret = stored::find(context, &changing, request.secret_id.as_deref()).await?;
     if secret.deletion.take().is_some() {
         stored::keep(context, &secret).await?;
     }

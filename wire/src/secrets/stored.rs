@@ -1,5 +1,12 @@
 //! Secrets in the store: a document for each secret, and one for each value. A value is written before the secret that
-//! names it, and removed after it, so a secret never names a value that is not there.
+//! names it, so a secret never names a value that is not there.
+//!
+//! ```text
+//!   deleted ─▶ over, once its time has come ─▶ values removed ─▶ secret removed
+//! ```
+//!
+//! A secret that is over is nobody's any more. It goes with its values as soon as somebody comes across it, and its own
+//! document goes last, so that no value is left behind whatever happens in between.
 
 use anabranch_model::{Document, Error, Owner};
 use serde::Serialize;
@@ -8,7 +15,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::errors::{fault, no_secret};
 use super::name::candidates;
-use super::secret::Secret;
+use super::secret::{Deletion, Secret};
 use super::value::Value;
 use crate::context::Context;
 use crate::fault::Fault;
@@ -27,31 +34,58 @@ pub(crate) struct State {
 
 impl State {
     /// Keeps others from changing secrets.
-    pub(super) async fn changing(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().await
+    pub(super) async fn changing(&self) -> Changing<'_> {
+        Changing { _held: self.changing.lock().await }
     }
+}
+
+/// Held by whoever looks at secrets, because those that are over go when they are seen.
+pub(super) struct Changing<'a> {
+    _held: MutexGuard<'a, ()>,
 }
 
 /// The secret that a caller means.
-pub(super) async fn find(context: &Context, id: Option<&str>) -> Result<Secret, Fault> {
-    for (name, suffix) in candidates(id.unwrap_or(""))? {
-        if let Some(secret) = get(context, &name).await?
-            && suffix.is_none_or(|suffix| suffix == secret.suffix)
-        {
-            return Ok(secret);
-        }
-    }
-    Err(no_secret())
+pub(super) async fn find(
+    context: &Context,
+    changing: &Changing<'_>,
+    id: Option<&str>,
+) -> Result<Secret, Fault> {
+    look_for(context, changing, id).await?.ok_or_else(no_secret)
 }
 
-/// The secret of a name. One whose time is over is not there.
-pub(super) async fn get(context: &Context, name: &str) -> Result<Option<Secret>, Fault> {
+/// The secret that a caller means, if there is one.
+pub(super) async fn look_for(
+    context: &Context,
+    changing: &Changing<'_>,
+    id: Option<&str>,
+) -> Result<Option<Secret>, Fault> {
+    for (name, suffix) in candidates(id.unwrap_or(""))? {
+        if let Some(secret) = get(context, changing, &name).await?
+            && suffix.is_none_or(|suffix| suffix == secret.suffix)
+        {
+            return Ok(Some(secret));
+        }
+    }
+    Ok(None)
+}
+
+/// The secret of a name.
+pub(super) async fn get(
+    context: &Context,
+    _changing: &Changing<'_>,
+    name: &str,
+) -> Result<Option<Secret>, Fault> {
     if name.len() > anabranch_model::limits::DOCUMENT_NAME_BYTES_MAX {
         return Ok(None);
     }
     let document = context.ports.admin.document(&Owner::Store, SECRETS, name).await.map_err(fault)?;
-    let secret: Option<Secret> = document.map(|text| read(&text)).transpose()?;
-    Ok(secret.filter(|secret| !is_over(context, secret)))
+    match document.map(|text| read(&text)).transpose()? {
+        Some(secret) if is_over(context, &secret) => {
+            clear_away(context, &secret).await?;
+            Ok(None)
+        }
+        secret => Ok(secret),
+    }
 }
 
 fn is_over(context: &Context, secret: &Secret) -> bool {
@@ -61,14 +95,21 @@ fn is_over(context: &Context, secret: &Secret) -> bool {
 /// A page of secrets in the order of their names, and where the next one begins.
 pub(super) async fn page(
     context: &Context,
+    _changing: &Changing<'_>,
     after: Option<&str>,
     limit: usize,
 ) -> Result<(Vec<Secret>, Option<String>), Fault> {
     let page = context.ports.admin.documents(&Owner::Store, SECRETS, after, limit).await.map_err(fault)?;
     let next = page.entries.last().filter(|_| page.more).map(|document| document.name.clone());
-    let secrets =
-        page.entries.iter().map(|document| read(&document.value)).collect::<Result<Vec<Secret>, _>>()?;
-    Ok((secrets.into_iter().filter(|secret| !is_over(context, secret)).collect(), next))
+    let mut secrets = Vec::with_capacity(page.entries.len());
+    for document in &page.entries {
+        let secret = read(&document.value)?;
+        match is_over(context, &secret) {
+            true => clear_away(context, &secret).await?,
+            false => secrets.push(secret),
+        }
+    }
+    Ok((secrets, next))
 }
 
 /// Keeps a secret.
@@ -108,11 +149,20 @@ pub(super) async fn drop_values(
 }
 
 /// Removes a secret with its values.
-pub(super) async fn remove(context: &Context, secret: &Secret) -> Result<(), Fault> {
-    let names = vec![secret.name.clone()];
-    context.ports.admin.delete_documents(&Owner::Store, SECRETS, names).await.map_err(fault)?;
+pub(super) async fn remove(context: &Context, secret: &mut Secret) -> Result<(), Fault> {
+    let now = context.clock.now().as_millis();
+    // From here on it is over, even if the server ends before all of it is gone.
+    secret.deletion = Some(Deletion { said_at: now, due_at: now });
+    keep(context, secret).await?;
+    clear_away(context, secret).await
+}
+
+/// Removes what is left of a secret that is over.
+async fn clear_away(context: &Context, secret: &Secret) -> Result<(), Fault> {
     let versions: Vec<String> = secret.versions.iter().map(|version| version.id.clone()).collect();
-    drop_values(context, secret, &versions).await
+    drop_values(context, secret, &versions).await?;
+    let names = vec![secret.name.clone()];
+    context.ports.admin.delete_documents(&Owner::Store, SECRETS, names).await.map_err(fault)
 }
 
 /// No other secret has the name and the end of the ARN of this one.

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anabranch_model::queue::{DeduplicationScope, QueueSummary, ThroughputLimit};
-use anabranch_model::{QueueOptions, limits};
+use anabranch_model::{QueueName, QueueOptions, limits};
 
 use super::errors::refusal;
 use super::redrive;
@@ -53,6 +53,25 @@ pub(super) fn exists(name: &str) -> bool {
 pub(super) fn unknown(name: &str) -> Fault {
     let shown: String = name.chars().take(256).collect();
     refusal("InvalidAttributeName", "InvalidAttributeName", format!("Unknown Attribute {shown}."))
+}
+
+/// Refuses what only queues have that keep an order, whatever its value is. A queue without an order that is asked to keep
+/// one is for the caller to refuse.
+pub(super) fn check_kind(queue: &QueueName, attributes: &Attributes) -> Result<(), Fault> {
+    if queue.is_fifo() || attributes.get("FifoQueue").is_some_and(|value| value == "true") {
+        return Ok(());
+    }
+    for name in attributes.keys() {
+        match name.as_str() {
+            "FifoQueue" | "ContentBasedDeduplication" => return Err(unknown(name)),
+            "DeduplicationScope" | "FifoThroughputLimit" => {
+                let message = format!("You can specify the {name} only when FifoQueue is set to true.");
+                return Err(refusal("InvalidAttributeName", "InvalidAttributeName", message));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn invalid(name: &str) -> Fault {
@@ -158,7 +177,7 @@ pub(super) fn json_object(
 pub(super) fn describe(
     queue: &QueueSummary,
     kept: &Attributes,
-    arn: impl Fn(&anabranch_model::QueueName) -> String,
+    arn: impl Fn(&QueueName) -> String,
 ) -> Attributes {
     let options = &queue.options;
     let mut all = kept.clone();
@@ -203,8 +222,8 @@ pub(super) fn describe(
 
 #[cfg(test)]
 mod tests {
+    use anabranch_model::Timestamp;
     use anabranch_model::queue::{QueueCounts, RedriveAllow, RedrivePolicy};
-    use anabranch_model::{QueueName, Timestamp};
 
     use super::*;
 
@@ -287,6 +306,28 @@ mod tests {
             let fault = plain(QueueOptions::default()).set(name, "1").unwrap_err();
             assert_eq!(fault.code, "InvalidAttributeName", "{name}");
         }
+    }
+
+    #[test]
+    fn queues_without_an_order_have_no_attributes_of_those_with_one() {
+        let check = |queue: &str, pairs: &[(&str, &str)]| {
+            let attributes = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            check_kind(&QueueName::new(queue).unwrap(), &attributes.collect())
+        };
+        for (name, value, begins) in [
+            ("FifoQueue", "false", "Unknown Attribute FifoQueue."),
+            ("ContentBasedDeduplication", "false", "Unknown Attribute ContentBasedDeduplication."),
+            ("DeduplicationScope", "queue", "You can specify the DeduplicationScope only"),
+            ("FifoThroughputLimit", "perQueue", "You can specify the FifoThroughputLimit only"),
+        ] {
+            let fault = check("q", &[("DelaySeconds", "1"), (name, value)]).unwrap_err();
+            assert_eq!(fault.query_code, Some("InvalidAttributeName"));
+            assert!(fault.message.starts_with(begins), "{}", fault.message);
+            assert_eq!(check("q.fifo", &[(name, value)]), Ok(()));
+        }
+        assert_eq!(check("q", &[("DelaySeconds", "1"), ("Policy", "{}")]), Ok(()));
+        // The name is what is wrong then.
+        assert_eq!(check("q", &[("ContentBasedDeduplication", "true"), ("FifoQueue", "true")]), Ok(()));
     }
 
     #[test]

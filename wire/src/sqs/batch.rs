@@ -67,12 +67,19 @@ pub(super) fn done(
 ) -> impl Iterator<Item = (String, Result<Done, Fault>)> {
     let mut results = results.into_iter();
     ids.into_iter().zip(read).map(move |(id, read)| {
-        let result = read.and_then(|()| {
-            let missing = || Fault::server("InternalFailure", "the entry has no result");
-            results.next().ok_or_else(missing)?.map_err(fault)
-        });
+        let result = read.and_then(|()| results.next().ok_or_else(without_result)?.map_err(fault));
         (id.clone(), result.map(|()| Done { id }))
     })
+}
+
+/// The result of a call with one entry.
+pub(super) fn only(mut results: Vec<anabranch_model::Result<()>>) -> Result<(), Fault> {
+    results.pop().ok_or_else(without_result)?.map_err(fault)
+}
+
+/// What nobody knows the outcome of is not a success.
+fn without_result() -> Fault {
+    Fault::server("InternalFailure", "the entry has no result")
 }
 
 fn refuse(code: &'static str, message: impl Into<String>) -> Fault {
@@ -166,5 +173,15 @@ mod tests {
         assert_eq!(response["Failed"][0]["Code"], "AWS.SimpleQueueService.NonExistentQueue");
         assert_eq!(response["Failed"][0]["SenderFault"], true);
         assert_eq!(response["Failed"][1]["SenderFault"], false);
+    }
+    #[test]
+    fn no_result_is_no_success() {
+        let lost = only(Vec::new()).unwrap_err();
+        assert!(lost.code == "InternalFailure" && lost.status.is_server_error());
+        assert_eq!(only(vec![Ok(())]), Ok(()));
+        assert!(only(vec![Err(anabranch_model::Error::DiskFull)]).is_err());
+        let mut results = done(vec!["a".into(), "b".into()], vec![Ok(()), Ok(())], vec![Ok(())]);
+        assert!(results.next().unwrap().1.is_ok());
+        assert_eq!(results.next().unwrap().1.unwrap_err().code, "InternalFailure");
     }
 }

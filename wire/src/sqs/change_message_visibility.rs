@@ -6,6 +6,7 @@ use anabranch_model::limits::VISIBILITY_MAX;
 use serde::Deserialize;
 
 use super::Nothing;
+use super::batch;
 use super::delete_message::receipt;
 use super::errors::{fault, missing};
 use super::queue::resolve;
@@ -26,8 +27,8 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     let receipt = receipt(request.receipt_handle)?;
     let visibility = visibility(request.visibility_timeout)?;
     let changes = vec![(receipt, visibility)];
-    let mut results = context.ports.queues.change_visibility(&queue, changes).await.map_err(fault)?;
-    results.pop().unwrap_or(Ok(())).map_err(fault)?;
+    let results = context.ports.queues.change_visibility(&queue, changes).await.map_err(fault)?;
+    batch::only(results)?;
     Ok(Nothing {})
 }
 

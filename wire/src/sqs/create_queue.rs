@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_model::{Error, QueueName, QueueOptions};
 use serde::{Deserialize, Serialize};
 
-use super::attributes::{Attributes, Behaviour};
+use super::attributes::{Attributes, Behaviour, check_kind};
 use super::errors::{fault, invalid, refusal, required};
 use super::queue::url;
 use super::settings::Settings;
@@ -36,6 +36,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let name = required("QueueName", request.queue_name)?;
     let attributes = request.attributes.unwrap_or_default();
     let queue = QueueName::new(&name).map_err(|_| bad_name())?;
+    check_kind(&queue, &attributes)?;
     let mut behaviour = Behaviour { options: QueueOptions::default(), kept: Attributes::new() };
     for (name, value) in &attributes {
         behaviour.set(name, value)?;

@@ -4,6 +4,7 @@ use anabranch_model::Receipt;
 use serde::Deserialize;
 
 use super::Nothing;
+use super::batch;
 use super::errors::{bad_receipt, fault, required};
 use super::queue::resolve;
 use crate::context::Context;
@@ -19,8 +20,8 @@ pub(super) struct Request {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
     let queue = resolve(context, request.queue_url.as_deref())?;
     let receipt = receipt(request.receipt_handle)?;
-    let mut results = context.ports.queues.delete(&queue, vec![receipt]).await.map_err(fault)?;
-    results.pop().unwrap_or(Ok(())).map_err(fault)?;
+    let results = context.ports.queues.delete(&queue, vec![receipt]).await.map_err(fault)?;
+    batch::only(results)?;
     Ok(Nothing {})
 }
 

@@ -10,6 +10,8 @@ use super::queue::{resolve, url};
 use crate::context::Context;
 use crate::fault::Fault;
 
+const PURPOSE: &str = "sqs-list-dead-letter-source-queues";
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
@@ -31,16 +33,21 @@ pub(super) struct Response {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     let queue = resolve(context, request.queue_url.as_deref())?;
     let limit = page_size(request.max_results)?;
-    let after = request.next_token.as_deref().map(of_token).transpose()?;
+    let purpose = format!("{PURPOSE} {queue}");
+    let after = match &request.next_token {
+        Some(token) => Some(of_token(context, &purpose, token).await?),
+        None => None,
+    };
     context.ports.queues.queue(&queue).await.map_err(fault)?;
     // One more than asked for tells whether there is another page.
     let mut sources = sources(context, &queue, after, limit + 1).await?;
     let more = sources.len() > limit;
     sources.truncate(limit);
-    Ok(Response {
-        next_token: sources.last().filter(|_| more).map(token),
-        queue_urls: sources.iter().map(|source| url(context, source)).collect(),
-    })
+    let next_token = match sources.last().filter(|_| more) {
+        Some(last) => Some(token(context, &purpose, last).await?),
+        None => None,
+    };
+    Ok(Response { next_token, queue_urls: sources.iter().map(|source| url(context, source)).collect() })
 }
 
 /// The first queues behind `after` whose dead letters go to `queue`.

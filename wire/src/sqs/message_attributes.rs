@@ -11,10 +11,13 @@ use super::text;
 use crate::binary::Binary;
 use crate::fault::Fault;
 
-/// Under which name the trace header of a message is kept: senders cannot use names like this for their own.
+/// Under which name traces were kept among the attributes of messages before they had a place of their own. Senders cannot
+/// use names like this for their own.
 pub(super) const TRACE: &str = "AWS.TraceHeader";
 /// What SQS calls it.
 pub(super) const TRACE_HEADER: &str = "AWSTraceHeader";
+/// The largest number that an attribute can hold.
+const NUMBER_MAX: f64 = 1e126;
 
 /// An attribute as SQS spells it.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -56,17 +59,21 @@ pub(super) fn of_sender(values: BTreeMap<String, Value>) -> Result<BTreeMap<Stri
 }
 
 /// What senders say to the service about a message: the trace that it belongs to, and nothing else.
-pub(super) fn of_system(values: BTreeMap<String, Value>) -> Result<Option<Attribute>, Fault> {
+pub(super) fn of_system(values: BTreeMap<String, Value>) -> Result<Option<String>, Fault> {
     let mut trace = None;
     for (name, value) in values {
         if name != TRACE_HEADER {
             return Err(invalid(format!("Message system attribute name '{name}' is invalid.")));
         }
-        let attribute = attribute(&name, value)?;
-        if attribute.kind != "String" {
-            return Err(invalid(format!("The message system attribute '{name}' must be of type String.")));
+        let Attribute { kind, value } = attribute(&name, value)?;
+        match value {
+            AttributeValue::Text(text) if kind == "String" => trace = Some(text),
+            _ => {
+                return Err(invalid(format!(
+                    "The message system attribute '{name}' must be of type String."
+                )));
+            }
         }
-        trace = Some(attribute);
     }
     Ok(trace)
 }
@@ -100,7 +107,7 @@ fn attribute(name: &str, value: Value) -> Result<Attribute, Fault> {
         Some(base @ ("String" | "Number")) => {
             let content = value.string_value.filter(|text| !text.is_empty()).ok_or_else(empty)?;
             text::check(&content)?;
-            if base == "Number" && content.parse::<f64>().is_err() {
+            if base == "Number" && !is_number(&content) {
                 let message = "Can't cast the value of message (user) attribute";
                 return Err(invalid(format!("{message} '{name}' to a number.")));
             }
@@ -118,6 +125,12 @@ fn attribute(name: &str, value: Value) -> Result<Attribute, Fault> {
         }
     };
     Ok(Attribute { kind, value: content })
+}
+
+/// Digits with a sign, a point and an exponent, not larger than SQS takes. There are words for numbers that are none.
+fn is_number(text: &str) -> bool {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    digits && text.parse::<f64>().is_ok_and(|number| number.abs() <= NUMBER_MAX)
 }
 
 /// Which attributes a receiver wants.
@@ -163,6 +176,7 @@ mod tests {
         let attributes = sent(json!({
             "a": {"DataType": "String.x", "StringValue": "✓"},
             "b": {"DataType": "Number", "StringValue": "-1.50"},
+            "d": {"DataType": "Number.float", "StringValue": "+1.5E-7"},
             "c": {"DataType": "Binary", "BinaryValue": "AP8="},
         }))
         .unwrap();
@@ -183,6 +197,12 @@ mod tests {
             json!({"a": {"DataType": "String", "StringValue": ""}}),
             json!({"a": {"DataType": "String", "BinaryValue": "AA=="}}),
             json!({"a": {"DataType": "Number", "StringValue": "many"}}),
+            json!({"a": {"DataType": "Number", "StringValue": "inf"}}),
+            json!({"a": {"DataType": "Number", "StringValue": "-Infinity"}}),
+            json!({"a": {"DataType": "Number.int", "StringValue": "NaN"}}),
+            json!({"a": {"DataType": "Number", "StringValue": "1e999"}}),
+            json!({"a": {"DataType": "Number", "StringValue": "1e127"}}),
+            json!({"a": {"DataType": "Number", "StringValue": " 1"}}),
             json!({"a": {"DataType": "Binary", "StringValue": "x"}}),
             json!({"AWS.x": {"DataType": "String", "StringValue": "x"}}),
             json!({"amazon.x": {"DataType": "String", "StringValue": "x"}}),
@@ -220,7 +240,7 @@ mod tests {
         let system = |value| of_system(serde_json::from_value(value).unwrap());
         let trace =
             system(json!({"AWSTraceHeader": {"DataType": "String", "StringValue": "Root=1"}})).unwrap();
-        assert_eq!(trace.unwrap().value, AttributeValue::Text("Root=1".into()));
+        assert_eq!(trace.as_deref(), Some("Root=1"));
         assert_eq!(system(json!({})).unwrap(), None);
         assert!(system(json!({"Other": {"DataType": "String", "StringValue": "x"}})).is_err());
         assert!(system(json!({"AWSTraceHeader": {"DataType": "Number", "StringValue": "1"}})).is_err());

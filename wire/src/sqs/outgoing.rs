@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anabranch_model::limits::{MESSAGE_ATTRIBUTES_MAX, MESSAGE_DELAY_MAX};
-use anabranch_model::queue::Sent;
+use anabranch_model::limits::MESSAGE_DELAY_MAX;
+use anabranch_model::queue::{Attribute, AttributeValue, Sent};
 use anabranch_model::{NewMessage, QueueName};
 use serde::{Deserialize, Serialize};
 
 use super::digest;
-use super::errors::{invalid, invalid_value, missing};
-use super::message_attributes::{TRACE, TRACE_HEADER, Value, of_sender, of_system};
+use super::errors::{invalid_value, missing};
+use super::message_attributes::{TRACE_HEADER, Value, of_sender, of_system};
 use super::text;
 use crate::fault::Fault;
 
@@ -81,28 +81,23 @@ impl Outgoing {
             return Err(invalid_value("MessageDeduplicationId", id, NOT_HERE));
         }
         let delay = delay(queue, self.delay_seconds)?;
-        let mut attributes = of_sender(self.message_attributes.unwrap_or_default())?;
+        let attributes = of_sender(self.message_attributes.unwrap_or_default())?;
         let trace = of_system(self.message_system_attributes.unwrap_or_default())?;
+        let header = trace
+            .clone()
+            .map(|text| Attribute { kind: "String".to_owned(), value: AttributeValue::Text(text) });
         let sums = Sums {
             body: digest::of_body(&body),
             attributes: digest::of_attributes(attributes.iter().map(|(name, value)| (name.as_str(), value))),
-            system_attributes: digest::of_attributes(trace.iter().map(|trace| (TRACE_HEADER, trace))),
+            system_attributes: digest::of_attributes(header.iter().map(|header| (TRACE_HEADER, header))),
         };
-        if let Some(trace) = trace {
-            if attributes.len() == MESSAGE_ATTRIBUTES_MAX {
-                return Err(invalid(format!(
-                    "A message with the system attribute {TRACE_HEADER} can have {} other attributes at most here.",
-                    MESSAGE_ATTRIBUTES_MAX - 1
-                )));
-            }
-            attributes.insert(TRACE.to_owned(), trace);
-        }
         let message = NewMessage {
             body: body.into(),
             attributes,
             delay,
             group: self.message_group_id,
             deduplication: self.message_deduplication_id,
+            trace,
         };
         Ok((message, sums))
     }
@@ -146,7 +141,8 @@ mod tests {
             "MessageSystemAttributes": {"AWSTraceHeader": attribute},
         });
         let (message, sums) = converted("q", message).unwrap();
-        assert_eq!(message.attributes.keys().collect::<Vec<_>>(), [TRACE, "a"]);
+        assert_eq!(message.attributes.keys().collect::<Vec<_>>(), ["a"]);
+        assert_eq!((message.trace.as_deref(), message.size()), (Some("x"), "b".len() + "aStringx".len()));
         assert!(sums.attributes.is_some() && sums.system_attributes.is_some());
         assert!(sums.attributes != sums.system_attributes);
     }

@@ -17,15 +17,12 @@ pub(super) struct Request {
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
     let queue = resolve(context, request.queue_url.as_deref())?;
-    if !context.sqs.begin_purge(&*context.clock, &queue) {
+    let Some(purge) = context.sqs.begin_purge(&*context.clock, &queue) else {
         let message = format!("Only one PurgeQueue operation on {queue} is allowed every 60 seconds.");
         let code = "AWS.SimpleQueueService.PurgeQueueInProgress";
         return Err(refusal("PurgeQueueInProgress", code, message).with_status(StatusCode::FORBIDDEN));
-    }
-    let purged = context.ports.queues.purge(&queue).await;
-    purged.map_err(|error| {
-        context.sqs.forget_purge(&queue);
-        fault(error)
-    })?;
+    };
+    context.ports.queues.purge(&queue).await.map_err(fault)?;
+    purge.done();
     Ok(Nothing {})
 }

@@ -147,10 +147,10 @@ fn system_attribute(context: &Context, message: &Message, name: &str) -> Option<
         "SenderId" => Some(ACCOUNT.to_owned()),
         "SentTimestamp" => Some(message.sent_at.as_millis().to_string()),
         "SequenceNumber" => message.sequence.map(|sequence| sequence.to_string()),
-        _ => match &message.attributes.get(TRACE)?.value {
+        _ => message.trace.clone().or_else(|| match &message.attributes.get(TRACE)?.value {
             AttributeValue::Text(text) => Some(text.clone()),
             AttributeValue::Binary(_) => None,
-        },
+        }),
     }
 }
 

@@ -106,6 +106,7 @@ macro_rules! laws {
 laws! { $
     receiving:
         messages_come_back_as_they_were,
+        traces_come_back,
         a_received_message_is_hidden,
         receives_are_counted,
         deleted_messages_never_come_back,

@@ -25,6 +25,25 @@ pub async fn messages_come_back_as_they_were(trial: Trial) {
     }
 }
 
+/// A trace comes back as it was, and takes nothing from what else a message can have.
+pub async fn traces_come_back(trial: Trial) {
+    let queue = trial.queue().await;
+    let text = Attribute { kind: "String".into(), value: AttributeValue::Text("x".into()) };
+    let most =
+        (0..limits::MESSAGE_ATTRIBUTES_MAX).map(|number| (format!("a{number}"), text.clone())).collect();
+    let trace = || Some("Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1".to_string());
+    for message in [
+        NewMessage { attributes: most, trace: trace(), ..NewMessage::new("with others") },
+        NewMessage { trace: trace(), ..NewMessage::new("alone") },
+        NewMessage::new("untraced"),
+    ] {
+        trial.send_one(&queue, message.clone()).await;
+        let received = trial.receive_one(&queue).await;
+        trial.same("the trace", received.trace, message.trace);
+        trial.same("the attributes", received.attributes, message.attributes);
+    }
+}
+
 /// A message in flight is given to nobody; after its visibility timeout it is there again.
 pub async fn a_received_message_is_hidden(trial: Trial) {
     let queue = trial.queue().await;

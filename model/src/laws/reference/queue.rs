@@ -223,6 +223,7 @@ impl Queue {
             group: held.message.group.clone(),
             deduplication: held.deduplication.clone(),
             dead_letter_source: held.source.clone(),
+            trace: held.message.trace.clone(),
         })
     }
 

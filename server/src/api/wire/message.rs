@@ -128,6 +128,9 @@ pub struct NewMessageBody {
     /// By which duplicates are recognised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deduplication: Option<String>,
+    /// The work that it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 /// Something that a sender says about a message.
@@ -182,6 +185,7 @@ impl From<NewMessage> for NewMessageBody {
             delay: message.delay,
             group: message.group,
             deduplication: message.deduplication,
+            trace: message.trace,
         }
     }
 }
@@ -194,6 +198,7 @@ impl From<NewMessageBody> for NewMessage {
             delay: body.delay,
             group: body.group,
             deduplication: body.deduplication,
+            trace: body.trace,
         }
     }
 }
@@ -241,6 +246,8 @@ pub struct MessageBody {
     pub group: Option<String>,
     pub deduplication: Option<String>,
     pub dead_letter_source: Option<Text<QueueName>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 impl From<Message> for MessageBody {
@@ -257,6 +264,7 @@ impl From<Message> for MessageBody {
             group: message.group,
             deduplication: message.deduplication,
             dead_letter_source: message.dead_letter_source.map(Text),
+            trace: message.trace,
         }
     }
 }
@@ -275,6 +283,7 @@ impl From<MessageBody> for Message {
             group: body.group,
             deduplication: body.deduplication,
             dead_letter_source: body.dead_letter_source.map(|queue| queue.0),
+            trace: body.trace,
         }
     }
 }
