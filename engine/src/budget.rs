@@ -114,6 +114,12 @@ impl Budget {
     }
 }
 
+/// Takes as much from a permit as a part of what it is for occupies; the last part gets what is left.
+pub fn part_of(permit: &mut OwnedSemaphorePermit, bytes: usize) -> OwnedSemaphorePermit {
+    let wanted = (bytes as u64).div_ceil(UNIT).min(permit.num_permits() as u64);
+    permit.split(wanted as usize).expect("it is no more than there is")
+}
+
 /// A buffer that gives its share back when the last slice of it is dropped, and itself to the pool it came from.
 pub struct Held {
     bytes: Vec<u8>,
@@ -167,8 +173,9 @@ impl Buffers {
             return Held::new(vec![0; length], permit);
         }
         let mut free = self.free.lock();
-        let found = free.iter().position(|buffer| (length..=2 * length).contains(&buffer.len()));
-        let found = found.map(|index| free.swap_remove(index));
+        // The one that was used last is still in the processor's cache.
+        let found = free.iter().rposition(|buffer| (length..=2 * length).contains(&buffer.len()));
+        let found = found.map(|index| free.remove(index));
         drop(free);
         let bytes = found.unwrap_or_else(|| vec![0; length.next_power_of_two()]);
         Held { bytes, length, _permit: permit, pool: Some(self.clone()) }

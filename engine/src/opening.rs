@@ -113,8 +113,13 @@ fn create(disk: &Arc<dyn Disk>, segment_bytes: u64) -> Result<Format> {
     let first = segments.prepare().map_err(io_error)?;
     let position = segments.start_of(first.number);
     let first = Checkpoint::first(position, segment_bytes);
-    CatalogueCopy { covered: first.covered, streams: Vec::new(), shards: Vec::new(), rows: false }
-        .write(disk)?;
+    CatalogueCopy {
+        covered: first.covered,
+        streams: Vec::new(),
+        shards: Vec::new(),
+        documents: Some(Vec::new()),
+    }
+    .write(disk)?;
     State::create(disk, &first)?;
     let format = Format { segment_bytes };
     format.write(&**disk)?;

@@ -10,7 +10,8 @@ use anabranch_model::{Disk, Error, Result};
 
 use crate::journal::recovery::{Scanned, scan};
 use crate::journal::{Header, Kind, Segments};
-use crate::rows::Overlay;
+use crate::rows::change::{self, with_places};
+use crate::rows::{Change, Overlay, is_document};
 use crate::state::{CatalogueCopy, Checkpoint, Covered, Entry, FILE, ShardChange, ShardKey, State, io_error};
 use crate::stream::catalogue::Catalogue;
 use crate::stream::locate::end_of;
@@ -22,9 +23,9 @@ const FILE_DAMAGED: &str = "state.redb.damaged";
 /// Builds the file anew and opens it. What is left of the old one is put aside.
 pub fn rebuild(disk: &Arc<dyn Disk>, segments: &Arc<Segments>, cache_bytes: usize) -> Result<State> {
     let copy = CatalogueCopy::read(disk)?;
-    if copy.rows {
-        return Err(rows_lost());
-    }
+    let Some(documents) = &copy.documents else { return Err(rows_lost()) };
+    let mut rows = Overlay::default();
+    documents.iter().for_each(|(key, value)| rows.set(key.clone(), Some(value.clone()), 0, false));
     let active = segments.all().into_iter().rev().find(|segment| {
         let start = segments.start_of(segment.number);
         scan(segments, segment, start).next().is_some_and(|first| first.position() == start)
@@ -35,6 +36,7 @@ pub fn rebuild(disk: &Arc<dyn Disk>, segments: &Arc<Segments>, cache_bytes: usiz
         covered: copy.covered,
         catalogue: Catalogue::default(),
         entries: BTreeMap::new(),
+        rows,
         holes: Vec::new(),
     };
     work.load(&copy)?;
@@ -58,6 +60,8 @@ struct Rebuilding {
     covered: Covered,
     catalogue: Catalogue,
     entries: BTreeMap<ShardKey, BTreeMap<u64, Entry>>,
+    /// Documents.
+    rows: Overlay,
     holes: Vec<(u64, u64)>,
 }
 
@@ -94,10 +98,28 @@ impl Rebuilding {
                         }
                         self.covered.last_state = header.position;
                     }
-                    Kind::Rows if header.position >= self.covered.position => return Err(rows_lost()),
+                    Kind::Rows if header.position >= self.covered.position => {
+                        let sense = header.matches(&payload).then(|| change::decode(&payload));
+                        let changes =
+                            sense.and_then(|sense| sense.ok()).ok_or_else(|| lost(header.position))?;
+                        self.add_documents(header.position, changes)?;
+                        self.covered.last_state = header.position;
+                    }
                     Kind::Catalogue | Kind::Rows | Kind::Opened | Kind::End => {}
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Changes documents that the copy has. The journal may have forgotten other rows.
+    fn add_documents(&mut self, position: u64, changes: Vec<Change>) -> Result<()> {
+        for (Change { key, value, .. }, place) in with_places(position, changes) {
+            let key = key.at(position);
+            if !is_document(&key) {
+                return Err(rows_lost());
+            }
+            self.rows.set(key, value, place, false);
         }
         Ok(())
     }
@@ -134,7 +156,7 @@ impl Rebuilding {
             covered: Covered { position: self.target, ..self.covered },
             streams: dirty.into_iter().map(|(id, row)| (id, Some(row))).collect(),
             shards,
-            rows: Overlay::default(),
+            rows: self.rows,
             live,
             segment_bytes: segments.bytes,
         }
@@ -166,8 +188,9 @@ fn lost(position: u64) -> Error {
 
 fn rows_lost() -> Error {
     Error::Corrupt(format!(
-        "`{FILE}` is damaged, and it has queues, tables or blobs, which cannot be built again from the journal: put the \
-         directory back from a backup"
+        "`{FILE}` is damaged or missing, and with it the queues, tables and blobs of this directory: of these the journal \
+         has the latest changes only. Put the directory back from a backup with `anabranch restore`; nothing \
+         was changed in this one"
     ))
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_model::{Error, Result};
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::ballast::Ballast;
@@ -29,6 +30,8 @@ const IDLE_AFTER: Duration = Duration::from_secs(60);
 const DEAD_KEPT_WHEN_IDLE: usize = 1;
 /// Segments that the journal may have beyond twice what is live in it before messages are moved.
 const DEAD_SHARE_SEGMENTS: u64 = 8;
+/// Documents that are copied with the catalogue; more are in the state alone.
+const DOCUMENTS_COPIED_BYTES_MAX: usize = 1 << 20;
 /// How often retention is looked at.
 const TRIM_WAIT: Duration = Duration::from_secs(30);
 
@@ -59,12 +62,14 @@ struct Memory {
     emptied: BTreeSet<u64>,
 }
 
-/// What a copy of the catalogue contains. Whether there are rows is all that it says of them.
+/// What a copy of the catalogue contains. Once there are rows beyond documents, that is all that it says of rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Copied {
     /// The last change of the catalogue.
     last_catalogue: u64,
-    rows: bool,
+    beyond_documents: bool,
+    /// Which change of the documents.
+    documents: u64,
 }
 
 /// What changed up to one moment.
@@ -330,7 +335,9 @@ impl Upkeep {
             live: core.segments.all().iter().map(|segment| (segment.number, segment.live())).collect(),
             segment_bytes: core.segments.bytes,
         };
-        let copied = Copied { last_catalogue: published.last_catalogue, rows: core.rows.any() };
+        let beyond_documents = core.rows.any_beyond_documents();
+        let documents = if beyond_documents { 0 } else { core.rows.documents_changed() };
+        let copied = Copied { last_catalogue: published.last_catalogue, beyond_documents, documents };
         let stale = memory.copied != Some(copied);
         let copy = stale.then(|| (core.copy_catalogue(covered), copied));
         Collected { checkpoint, copy, shards: dirty.shards }
@@ -443,6 +450,19 @@ impl Upkeep {
 }
 
 impl Core {
+    /// Documents, if they are all there is in rows.
+    fn copy_documents(&self) -> Option<Vec<(Bytes, Bytes)>> {
+        if self.rows.any_beyond_documents() {
+            return None;
+        }
+        let documents = self.rows.documents(DOCUMENTS_COPIED_BYTES_MAX);
+        // A copy that does not have them says so.
+        documents.unwrap_or_else(|error| {
+            tracing::error!(%error, "documents cannot be copied");
+            None
+        })
+    }
+
     /// Streams and shards as they are visible. The caller keeps others from publishing meanwhile.
     fn copy_catalogue(&self, covered: Covered) -> CatalogueCopy {
         let shards = self.catalogue.all_shards();
@@ -450,7 +470,7 @@ impl Core {
             covered,
             streams: self.catalogue.all_rows(),
             shards: shards.iter().map(|(_, shard)| (shard.key, shard.current_row())).collect(),
-            rows: self.rows.any(),
+            documents: self.copy_documents(),
         }
     }
 }

@@ -30,8 +30,9 @@ mod stripes;
 mod tests;
 pub mod write;
 
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use anabranch_model::{Error, Result};
 use bytes::Bytes;
@@ -77,6 +78,15 @@ pub enum Space {
     Documents = 0x40,
 }
 
+/// Where documents lie, and what says which of them are dead.
+pub const DOCUMENT_SPACES: [Space; 2] = [Space::Dead, Space::Documents];
+
+/// Whether a row is a document, or says that some are dead. Rows of other owners begin with a number that
+/// [`Accepting::next_number`] gave, so their first frame has another row too.
+pub fn is_document(key: &[u8]) -> bool {
+    key.first().is_some_and(|space| DOCUMENT_SPACES.iter().any(|documents| *documents as u8 == *space))
+}
+
 /// The key of the next number that an owner of rows gets.
 const NEXT_NUMBER: &[u8] = &[Space::Meta as u8, b'n'];
 
@@ -103,15 +113,17 @@ pub struct Rows {
     failure: Mutex<Option<Error>>,
     /// Dead rows were found that the last checkpoint did not remove.
     unswept: AtomicBool,
-    /// There is a row, or was one.
-    used: AtomicBool,
+    /// There is a row that is no document, or was one.
+    beyond_documents: AtomicBool,
+    /// How often documents changed in this opening.
+    documents_changed: AtomicU64,
 }
 
 impl Rows {
     /// The rows of a state, with room for so many bytes that no checkpoint has stored yet.
     pub fn open(state: Arc<State>, bytes_max: usize) -> Result<Rows> {
         let stored = state.view()?;
-        let used = stored.any()?;
+        let (used, beyond_documents) = (stored.any()?, stored.any_beyond_documents()?);
         let visible = RwLock::new(Visible::new(stored));
         Ok(Rows {
             state,
@@ -122,7 +134,8 @@ impl Rows {
             room: Notify::new(),
             failure: Mutex::default(),
             unswept: AtomicBool::new(used),
-            used: AtomicBool::new(used),
+            beyond_documents: AtomicBool::new(beyond_documents),
+            documents_changed: AtomicU64::new(0),
         })
     }
 
@@ -177,7 +190,7 @@ impl Rows {
 
     /// Makes the changes of a durable frame visible. Returns true if they are the ones that make a checkpoint due.
     pub fn apply(&self, position: u64, changes: Vec<Change>) -> bool {
-        self.used.store(true, Ordering::Relaxed);
+        self.note_kinds(&changes);
         let mut visible = self.visible.write();
         for (Change { key, value, fresh }, place) in change::with_places(position, changes) {
             visible.active.set(key.at(position), value, place, fresh);
@@ -206,9 +219,39 @@ impl Rows {
         self.unswept.load(Ordering::Relaxed) || !self.visible.read().active.is_empty()
     }
 
-    /// Whether there is any row.
-    pub fn any(&self) -> bool {
-        self.used.load(Ordering::Relaxed)
+    fn note_kinds(&self, changes: &[Change]) {
+        let documents = changes.iter().filter(|change| is_document(change.key.exact())).count();
+        if documents < changes.len() {
+            self.beyond_documents.store(true, Ordering::Relaxed);
+        }
+        if documents > 0 {
+            self.documents_changed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there is, or was, any row that is no document.
+    pub fn any_beyond_documents(&self) -> bool {
+        self.beyond_documents.load(Ordering::Relaxed)
+    }
+
+    /// Another number than before if documents changed since.
+    pub fn documents_changed(&self) -> u64 {
+        self.documents_changed.load(Ordering::Relaxed)
+    }
+
+    /// All documents and dead prefixes, unless they have more than `bytes_max`.
+    pub fn documents(&self, bytes_max: usize) -> Result<Option<Vec<(Bytes, Bytes)>>> {
+        let (snapshot, mut rows, mut bytes) = (self.snapshot()?, Vec::new(), 0);
+        for space in DOCUMENT_SPACES {
+            let bounds = [space as u8, space as u8 + 1];
+            let bounds = (Bound::Included(&bounds[..1]), Bound::Excluded(&bounds[1..]));
+            snapshot.range(bounds, Order::Forward, |key, value| {
+                bytes += key.len() + value.len();
+                rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+                Ok(if bytes > bytes_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })?;
+        }
+        Ok((bytes <= bytes_max).then_some(rows))
     }
 
     /// What the next checkpoint stores. The caller keeps others from publishing meanwhile.

@@ -1,17 +1,18 @@
 //! A second copy of the catalogue, beside `state.redb`: with it and the journal the state can be built again if that file is
 //! damaged or lost.
 //!
-//! `catalogue` holds a tag, which says whether there are rows too, the covered position, and all streams and shards as rows; a CRC-32 ends it. It is
-//! written anew, under another name first, by the first checkpoint of an opening and by every other that covers a
-//! change of the catalogue or the first rows.
+//! `catalogue` holds a tag, which says whether there are rows that it has not, the covered position, all streams and shards as rows, and
+//! documents if these are the only rows; a CRC-32 ends it. It is written anew, under another name first, by the first
+//! checkpoint of an opening and by every other that covers a change of what it holds, or the first other rows.
 //!
 //! What must hold: a segment is retired only when this copy contains every change of the catalogue that the segment
-//! has; whatever is younger is still in the journal.
+//! has; whatever is younger is still in the journal. Without other rows the same holds for documents.
 
 use std::io::IoSlice;
 use std::sync::Arc;
 
 use anabranch_model::{Disk, Error, Open, Result};
+use bytes::Bytes;
 
 use super::catalogue::{ShardKey, ShardRow, StreamRow};
 use super::{Covered, FILE, io_error};
@@ -24,6 +25,8 @@ const COPY_FILE_NEW: &str = "catalogue.new";
 const STREAMS_ONLY: u32 = 1;
 /// There are rows, of which only `state.redb` has those that the journal forgot.
 const WITH_ROWS: u32 = 2;
+/// There are documents and no other rows.
+const WITH_DOCUMENTS: u32 = 3;
 
 /// Streams and shards at one position of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +37,8 @@ pub struct CatalogueCopy {
     pub streams: Vec<(u64, StreamRow)>,
     /// Shards that are not doomed.
     pub shards: Vec<(ShardKey, ShardRow)>,
-    /// Whether there are rows, which this copy does not have.
-    pub rows: bool,
+    /// Documents and dead prefixes; `None` if there are rows that this copy does not have.
+    pub documents: Option<Vec<(Bytes, Bytes)>>,
 }
 
 impl CatalogueCopy {
@@ -69,7 +72,11 @@ impl CatalogueCopy {
 
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        bytes.put_u32(if self.rows { WITH_ROWS } else { STREAMS_ONLY });
+        bytes.put_u32(match self.documents.as_deref() {
+            None => WITH_ROWS,
+            Some([]) => STREAMS_ONLY,
+            Some(_) => WITH_DOCUMENTS,
+        });
         bytes.put(&self.covered.encode());
         bytes.put_u32(self.streams.len() as u32);
         for (stream, row) in &self.streams {
@@ -81,6 +88,13 @@ impl CatalogueCopy {
             bytes.put(&key.encode());
             put_row(&mut bytes, &row.encode());
         }
+        if let Some(documents @ [_, ..]) = self.documents.as_deref() {
+            bytes.put_u32(documents.len() as u32);
+            for (key, value) in documents {
+                put_row(&mut bytes, key);
+                put_row(&mut bytes, value);
+            }
+        }
         let checksum = crc32fast::hash(&bytes);
         bytes.put_u32(checksum);
         bytes
@@ -88,11 +102,7 @@ impl CatalogueCopy {
 
     fn decode(bytes: &[u8]) -> std::result::Result<CatalogueCopy, Malformed> {
         let mut take = Take(bytes);
-        let rows = match take.u32()? {
-            STREAMS_ONLY => false,
-            WITH_ROWS => true,
-            _ => return Err(Malformed),
-        };
+        let tag = take.u32()?;
         let covered = Covered { position: take.u64()?, epoch: take.u32()?, last_state: take.u64()? };
         let streams = (0..take.u32()?)
             .map(|_| Ok((take.u64()?, StreamRow::decode(take_row(&mut take)?)?)))
@@ -100,7 +110,21 @@ impl CatalogueCopy {
         let shards = (0..take.u32()?)
             .map(|_| Ok((ShardKey::decode(take.bytes(12)?)?, ShardRow::decode(take_row(&mut take)?)?)))
             .collect::<std::result::Result<_, Malformed>>()?;
-        take.end().map(|()| CatalogueCopy { covered, streams, shards, rows })
+        let documents = match tag {
+            STREAMS_ONLY => Some(Vec::new()),
+            WITH_ROWS => None,
+            WITH_DOCUMENTS => {
+                let count = take.u32()?;
+                let mut row = || take_row(&mut take).map(Bytes::copy_from_slice);
+                Some(
+                    (0..count)
+                        .map(|_| Ok((row()?, row()?)))
+                        .collect::<std::result::Result<_, Malformed>>()?,
+                )
+            }
+            _ => return Err(Malformed),
+        };
+        take.end().map(|()| CatalogueCopy { covered, streams, shards, documents })
     }
 }
 

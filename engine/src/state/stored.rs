@@ -13,7 +13,7 @@ use super::reference::Reference;
 use super::{Fault, Outcome, ROWS, State, guarded, seal, store_error, unseal};
 use crate::journal::Segments;
 use crate::rows::snapshot::{Bounds, Visit};
-use crate::rows::{Order, Overlay, Space};
+use crate::rows::{DOCUMENT_SPACES, Order, Overlay, Space};
 
 /// Dead rows that one checkpoint removes at most; the rest goes with the following ones.
 const SWEPT_ROWS_MAX: usize = 20_000;
@@ -59,6 +59,15 @@ impl Stored {
     /// Whether there is any row.
     pub fn any(&self) -> Result<bool> {
         self.read(|| Ok(!self.table.is_empty()?))
+    }
+
+    /// Whether there is any row that is no document.
+    pub fn any_beyond_documents(&self) -> Result<bool> {
+        let [dead, documents] = DOCUMENT_SPACES.map(|space| space as u8);
+        self.read(|| {
+            let between = self.table.range(&[dead + 1][..]..&[documents][..])?.next().is_some();
+            Ok(between || self.table.range(&[documents + 1][..]..)?.next().is_some())
+        })
     }
 
     /// Whether another one shows the same checkpoint.

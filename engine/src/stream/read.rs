@@ -14,6 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::locate::end_of;
 use super::records::{decode, number, sequence};
 use super::shard::Shard;
+use crate::budget::part_of;
 use crate::core::Core;
 use crate::journal::frame::payload_range;
 use crate::journal::{Header, Segment};
@@ -25,6 +26,8 @@ const GAP_BYTES_MAX: u64 = 4 << 10;
 const CACHED_BYTES_MAX: usize = 2 << 20;
 /// One go reads this much at most, unless a single frame is larger.
 const SPAN_BYTES_MAX: u64 = 1 << 20;
+/// Records are made of this much at a time, while it is still in the processor's cache.
+const PART_BYTES_MAX: usize = 1 << 20;
 
 impl Core {
     /// Reads a batch. See [`ShardSource::read`](anabranch_model::ShardSource::read).
@@ -95,7 +98,7 @@ impl Core {
         if pace == Pace::Cached && bytes > CACHED_BYTES_MAX {
             return Ok(Outcome::NotCached);
         }
-        let permit = match permit.or_else(|| self.budget.try_read(bytes)) {
+        let mut permit = match permit.or_else(|| self.budget.try_read(bytes)) {
             Some(permit) => permit,
             None => return Ok(Outcome::Busy(bytes)),
         };
@@ -107,10 +110,25 @@ impl Core {
         if held.iter().any(Option::is_none) && last.as_ref() != Some(&plan) {
             return Ok(Outcome::Moved(plan));
         }
-        let Some((buffer, payloads)) = self.fetch(shard, &spans, &held, pace, bytes, permit) else {
-            return Ok(Outcome::NotCached);
-        };
-        self.gather(shard, plan.from, limit, &buffer, payloads).map(Outcome::Read)
+        let mut reading = Reading::new(&plan, limit);
+        let mut left = (&spans[..], &held[..]);
+        while !left.0.is_empty() {
+            let count = part_spans(left.0);
+            let ((spans, more_spans), (held, more_held)) = (left.0.split_at(count), left.1.split_at(count));
+            let bytes = spans.iter().map(|span| bytes_of(span)).sum();
+            let share = part_of(&mut permit, bytes);
+            let Some((buffer, payloads)) = self.fetch(shard, spans, held, pace, bytes, share) else {
+                return Ok(Outcome::NotCached);
+            };
+            for (entry, payload) in payloads {
+                if !reading.add(entry, payload.map(|range| buffer.slice(range))) {
+                    let damaged = !reading.full;
+                    return self.finish(shard, reading, damaged.then_some(entry)).map(Outcome::Read);
+                }
+            }
+            left = (more_spans, more_held);
+        }
+        self.finish(shard, reading, None).map(Outcome::Read)
     }
 
     /// The answer to a reader at the end of a shard, who asks often.
@@ -189,25 +207,6 @@ impl Core {
             start += part.len();
         }
         Some((Bytes::from_owner(buffer), payloads))
-    }
-
-    /// Makes a batch of what was fetched.
-    fn gather(
-        &self,
-        shard: &Shard,
-        from: u128,
-        limit: ReadLimit,
-        buffer: &Bytes,
-        payloads: Vec<Found<'_>>,
-    ) -> Result<Batch> {
-        let mut reading = Reading { records: Vec::new(), bytes: 0, next: from, limit, full: false };
-        for (entry, payload) in payloads {
-            if !reading.add(entry, payload.map(|range| buffer.slice(range))) {
-                let damaged = !reading.full;
-                return self.finish(shard, reading, damaged.then_some(entry));
-            }
-        }
-        self.finish(shard, reading, None)
     }
 
     /// Whether the bytes could be read; `None` if `pace` does not allow the wait.
@@ -296,6 +295,12 @@ struct Reading {
 }
 
 impl Reading {
+    fn new(plan: &Plan, limit: ReadLimit) -> Reading {
+        let count: usize = plan.entries.iter().map(|entry| entry.count as usize).sum();
+        let records = Vec::with_capacity(count.min(limit.records));
+        Reading { records, bytes: 0, next: plan.from, limit, full: false }
+    }
+
     /// Adds the records of a frame; false if the batch is full or the frame is damaged.
     fn add(&mut self, entry: &Entry, frame: Option<Bytes>) -> bool {
         if self.records.len() >= self.limit.records
@@ -308,7 +313,6 @@ impl Reading {
         let (bytes, limit, already) = (&mut self.bytes, self.limit, self.records.len());
         let mut taken = already;
         let mut stopped_at = None;
-        self.records.reserve((entry.count as usize).min(limit.records - already));
         let outcome = decode(&payload, entry.origin, entry.arrival, self.next, &mut self.records, |record| {
             let fits = taken < limit.records && (taken == 0 || *bytes + record.size() <= limit.bytes);
             if fits {
@@ -363,6 +367,16 @@ fn spans(entries: &[Entry], segment_bytes: u64) -> Vec<&[Entry]> {
         }
     }
     spans
+}
+
+/// How many of these spans make one part: at least one.
+fn part_spans(spans: &[&[Entry]]) -> usize {
+    let mut bytes = 0;
+    let fits = |span: &&&[Entry]| {
+        bytes += bytes_of(span);
+        bytes <= PART_BYTES_MAX
+    };
+    spans.iter().take_while(fits).count().max(1)
 }
 
 /// From the beginning of the first frame to the end of the last.
