@@ -7,7 +7,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/anabranch
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help test format lint docs unit conformance bench tools clean
+.PHONY: help test format lint docs unit sim conformance bench tools clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,9 @@ docs: ## rustdoc, with warnings as errors
 unit: tools ## every test of the workspace
 	cargo nextest run --workspace --all-features --locked
 	cargo test --workspace --all-features --locked --doc --quiet
+
+sim: ## many more seeds of the simulation of leases (SEEDS=20000)
+	ANABRANCH_SIM_SEEDS=$(or $(SEEDS),20000) cargo nextest run -p anabranch-consumer --all-features --locked --test simulation
 
 conformance: ## slow suites from outside: the README's commands, and clients of AWS that others wrote
 	conformance/run

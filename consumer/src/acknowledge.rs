@@ -1,0 +1,241 @@
+//! What is acknowledged. Records are acknowledged in any order; what counts is how far there is no gap.
+//!
+//! What must hold: the watermark never passes a record that is not done, and never goes back.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::delivery::{Outcome, Received, Seat};
+use crate::lease::Checkpoint;
+
+/// The records of one shard that are under way.
+pub(crate) struct Tracker {
+    state: Mutex<State>,
+    /// Something was acknowledged or has failed.
+    pub(crate) changed: Notify,
+}
+
+struct State {
+    slots: VecDeque<Slot>,
+    /// The index of the first slot.
+    first: u64,
+    bytes: usize,
+    watermark: Checkpoint,
+    /// Deferred records that failed since somebody asked.
+    failed: Vec<(u64, String)>,
+    /// How many records have been acknowledged.
+    done: u64,
+}
+
+struct Slot {
+    record: Received,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Delivered,
+    /// The acknowledgement that came with this delivery was taken.
+    Deferred(u32),
+    Done,
+}
+
+impl Tracker {
+    pub(crate) fn new(from: Checkpoint) -> Arc<Self> {
+        let state = State {
+            slots: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            watermark: from,
+            failed: Vec::new(),
+            done: 0,
+        };
+        Arc::new(Tracker { state: Mutex::new(state), changed: Notify::new() })
+    }
+
+    /// Takes records in; each is given its seat.
+    pub(crate) fn admit(self: &Arc<Self>, records: &mut [Received]) {
+        let mut state = self.state.lock();
+        for record in records {
+            let index = state.first + state.slots.len() as u64;
+            record.seat = Some(Seat { tracker: self.clone(), index });
+            state.bytes += record.size();
+            // The slot keeps no seat, or the tracker would keep itself alive.
+            let record = Received { seat: None, ..record.clone() };
+            state.slots.push_back(Slot { record, stage: Stage::Delivered });
+        }
+    }
+
+    /// Records and bytes that are under way.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.slots.len(), state.bytes)
+    }
+
+    /// How far everything is acknowledged.
+    pub(crate) fn watermark(&self) -> Checkpoint {
+        self.state.lock().watermark
+    }
+
+    /// Nothing is under way and there is nothing up to here, so everything up to here is done.
+    pub(crate) fn skip_to(&self, checkpoint: Checkpoint) {
+        let mut state = self.state.lock();
+        if state.slots.is_empty() {
+            state.watermark = state.watermark.max(checkpoint);
+        }
+    }
+
+    /// How many records have been acknowledged so far.
+    pub(crate) fn done(&self) -> u64 {
+        self.state.lock().done
+    }
+
+    /// What a processor said about a record; what is left to do about it.
+    pub(crate) fn conclude(&self, record: &Received, outcome: Outcome) -> Option<String> {
+        let seat = record.seat.as_ref()?;
+        match outcome {
+            Outcome::Done => {
+                self.finish(seat.index);
+                None
+            }
+            Outcome::Failed(why) => Some(why),
+            Outcome::Deferred => {
+                let state = self.state.lock();
+                let slot = state.slot(seat.index);
+                let taken = slot.is_none_or(|slot| slot.stage != Stage::Delivered);
+                (!taken).then(|| "it was deferred, but nobody took its acknowledgement".to_owned())
+            }
+        }
+    }
+
+    /// A record is done with, whatever became of it.
+    pub(crate) fn finish(&self, index: u64) {
+        let mut state = self.state.lock();
+        let Some(slot) = state.slot_mut(index).filter(|slot| slot.stage != Stage::Done) else { return };
+        slot.stage = Stage::Done;
+        state.done += 1;
+        while state.slots.front().is_some_and(|slot| slot.stage == Stage::Done) {
+            if let Some(slot) = state.slots.pop_front() {
+                state.first += 1;
+                state.bytes -= slot.record.size();
+                state.watermark = state.watermark.max(slot.record.checkpoint());
+            }
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Deferred records that have failed since the last call, with the reasons.
+    pub(crate) fn take_failed(self: &Arc<Self>) -> Vec<(Received, String)> {
+        let mut state = self.state.lock();
+        let failed = std::mem::take(&mut state.failed);
+        let again = failed.into_iter().filter_map(|(index, why)| {
+            let slot = state.slot_mut(index)?;
+            slot.stage = Stage::Delivered;
+            let seat = Some(Seat { tracker: self.clone(), index });
+            Some((Received { seat, ..slot.record.clone() }, why))
+        });
+        again.collect()
+    }
+
+    /// Whether anything is deferred, and so may still be acknowledged without the processor being called.
+    pub(crate) fn has_deferred(&self) -> bool {
+        self.state.lock().slots.iter().any(|slot| matches!(slot.stage, Stage::Deferred(_)))
+    }
+
+    /// Whether a record failed that was deferred.
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.state.lock().failed.is_empty()
+    }
+
+    /// A record is about to be delivered once more.
+    pub(crate) fn redeliver(&self, record: &mut Received) {
+        record.attempt += 1;
+        let Some(seat) = &record.seat else { return };
+        if let Some(slot) = self.state.lock().slot_mut(seat.index) {
+            slot.record.attempt = record.attempt;
+            if slot.stage != Stage::Done {
+                slot.stage = Stage::Delivered;
+            }
+        }
+    }
+
+    pub(crate) fn defer(self: &Arc<Self>, index: u64, attempt: u32) -> Acknowledgement {
+        if let Some(slot) = self.state.lock().slot_mut(index).filter(|slot| slot.stage != Stage::Done) {
+            slot.stage = Stage::Deferred(attempt);
+        }
+        Acknowledgement { seat: Some(Seat { tracker: self.clone(), index }), attempt }
+    }
+
+    fn resolve(&self, index: u64, attempt: u32, result: Result<(), String>) {
+        let mut state = self.state.lock();
+        // What belongs to an earlier delivery of the record says nothing about this one.
+        let current = state.slot_mut(index).is_some_and(|slot| slot.stage == Stage::Deferred(attempt));
+        match result {
+            Ok(()) if current => {
+                drop(state);
+                self.finish(index);
+            }
+            Err(why) if current => {
+                state.failed.push((index, why));
+                drop(state);
+                self.changed.notify_waiters();
+            }
+            _ => {}
+        }
+    }
+}
+
+impl State {
+    fn slot(&self, index: u64) -> Option<&Slot> {
+        self.slots.get(usize::try_from(index.checked_sub(self.first)?).ok()?)
+    }
+
+    fn slot_mut(&mut self, index: u64) -> Option<&mut Slot> {
+        self.slots.get_mut(usize::try_from(index.checked_sub(self.first)?).ok()?)
+    }
+}
+
+/// The acknowledgement of a record that a processor keeps for later. Dropped without a word, the record has failed.
+#[must_use = "dropped, it says that the record has failed"]
+pub struct Acknowledgement {
+    seat: Option<Seat>,
+    attempt: u32,
+}
+
+impl Acknowledgement {
+    pub(crate) fn of_nothing() -> Self {
+        Acknowledgement { seat: None, attempt: 0 }
+    }
+
+    /// The record is processed.
+    pub fn done(mut self) {
+        self.resolve(Ok(()));
+    }
+
+    /// The record is not processed; it is delivered again.
+    pub fn failed(mut self, why: impl Into<String>) {
+        self.resolve(Err(why.into()));
+    }
+
+    fn resolve(&mut self, result: Result<(), String>) {
+        if let Some(seat) = self.seat.take() {
+            seat.tracker.resolve(seat.index, self.attempt, result);
+        }
+    }
+}
+
+impl Drop for Acknowledgement {
+    fn drop(&mut self) {
+        self.resolve(Err("its acknowledgement was dropped".to_owned()));
+    }
+}
+
+impl std::fmt::Debug for Acknowledgement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Acknowledgement").field("attempt", &self.attempt).finish_non_exhaustive()
+    }
+}

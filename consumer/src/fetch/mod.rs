@@ -1,0 +1,217 @@
+//! Gets records from the source, ahead of the processor and no further than there is room.
+//!
+//! ```text
+//!   source ──▶ poll or follow ──▶ open aggregates, drop what is processed ──▶ a short queue ──▶ pipeline
+//!     ▲                                                                            │
+//!     └──────────────── waits while enough is under way ◀──────────────────────────┘
+//! ```
+
+mod follow;
+mod open;
+mod poll;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_model::{Batch, Error, Next, NextMove, Position, ShardId, ShardSource};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use self::follow::Following;
+use self::poll::Polling;
+use crate::acknowledge::Tracker;
+use crate::delivery::{Received, ShardInfo};
+use crate::lease::Checkpoint;
+use crate::metrics;
+use crate::pause::pause;
+use crate::settings::{InitialPosition, Reading, Settings};
+use crate::watchdog::Progress;
+
+/// Pauses after a source that fails: the longest first one, and the longest.
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Permits of the memory are counted in pieces of this size.
+const MEMORY_UNIT: usize = 1024;
+
+/// What comes out of a shard.
+pub(crate) enum Fetched {
+    Records {
+        records: Vec<Received>,
+        behind: Duration,
+        /// Bytes as they were read, for the throughput.
+        bytes: usize,
+        /// The memory that they take, until they are delivered.
+        memory: Option<OwnedSemaphorePermit>,
+    },
+    /// The shard is read to its end, and these continue it.
+    Ended(Vec<ShardId>),
+    /// The shard or its stream does not exist.
+    Gone(Error),
+}
+
+/// Everything that fetching needs.
+pub(crate) struct Fetcher {
+    pub(crate) source: Arc<dyn ShardSource>,
+    pub(crate) shard: ShardInfo,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) tracker: Arc<Tracker>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) memory: Arc<Semaphore>,
+}
+
+/// Where batches come from.
+enum Batches {
+    Poll(Polling),
+    Follow(Following),
+}
+
+impl Fetcher {
+    /// Fetches until the end of the shard, or until nobody listens.
+    pub(crate) async fn run(self, from: Checkpoint, out: mpsc::Sender<Fetched>) {
+        let mut position = self.position(from);
+        let mut batches = self.batches();
+        let mut failures = 0;
+        loop {
+            self.room(&out).await;
+            let batch = match batches.next(&self, position).await {
+                Ok(batch) => batch,
+                Err(error) => {
+                    failures += 1;
+                    batches = self.batches();
+                    match self.recover(error, position, failures).await {
+                        Ok(next) => position = next,
+                        Err(gone) => {
+                            let _ = out.send(Fetched::Gone(gone)).await;
+                            return;
+                        }
+                    }
+                    continue;
+                }
+            };
+            failures = 0;
+            self.progress.advanced();
+            let next = batch.next.clone();
+            if let Some(fetched) = self.fetched(batch, from).await
+                && out.send(fetched).await.is_err()
+            {
+                return;
+            }
+            match next {
+                Next::At(next) => {
+                    self.resolve_latest(position, next);
+                    position = next;
+                }
+                Next::Ended(children) => {
+                    let _ = out.send(Fetched::Ended(children)).await;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn batches(&self) -> Batches {
+        match self.settings.reading {
+            Reading::Auto if self.source.capabilities().push => Batches::Follow(Following::default()),
+            _ => Batches::Poll(Polling::default()),
+        }
+    }
+
+    /// Where a checkpoint goes on. The record of the checkpoint is read again, for it may be an aggregate of which only
+    /// a part is processed.
+    fn position(&self, from: Checkpoint) -> Position {
+        match (from, self.settings.initial) {
+            (Checkpoint::At { sequence, .. }, _) => Position::At(sequence),
+            (Checkpoint::Latest, _) => Position::Latest,
+            (Checkpoint::AtTimestamp, InitialPosition::AtTimestamp(moment)) => Position::AtTimestamp(moment),
+            _ => Position::TrimHorizon,
+        }
+    }
+
+    /// Waits until there is room for more.
+    async fn room(&self, out: &mpsc::Sender<Fetched>) {
+        loop {
+            let changed = self.tracker.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let (records, bytes) = self.tracker.load();
+            let full = records >= self.settings.in_flight_records || bytes >= self.settings.in_flight_bytes;
+            if !full || out.is_closed() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    async fn fetched(&self, batch: Batch, from: Checkpoint) -> Option<Fetched> {
+        let bytes: usize = batch.records.iter().map(|record| record.size()).sum();
+        metrics::fetched(&self.shard, batch.records.len(), bytes, batch.behind);
+        let mut records = Vec::with_capacity(batch.records.len());
+        for record in batch.records {
+            open::open(record, &self.shard, &mut records);
+        }
+        records.retain(|record| !from.covers(record.sequence, record.sub_sequence));
+        if records.is_empty() {
+            return None;
+        }
+        let all = self.settings.memory_bytes.div_ceil(MEMORY_UNIT);
+        let units = u32::try_from(bytes.div_ceil(MEMORY_UNIT).clamp(1, all)).unwrap_or(u32::MAX);
+        // Nobody closes the semaphore; without a permit the records go on all the same.
+        let memory = self.memory.clone().acquire_many_owned(units).await.ok();
+        Some(Fetched::Records { records, behind: batch.behind, bytes, memory })
+    }
+
+    /// The end of a shard that was found once is written down, or a restart before the first record would look for it
+    /// anew and leave out what came between.
+    fn resolve_latest(&self, from: Position, next: Position) {
+        let end = match next {
+            Position::After(sequence) => Some(sequence),
+            Position::At(sequence) => sequence.previous(),
+            _ => None,
+        };
+        if let (Position::Latest, Some(sequence)) = (from, end) {
+            self.tracker.skip_to(Checkpoint::behind(sequence));
+        }
+    }
+
+    /// Where to go on after a failure; an error if there is nothing to go on with.
+    async fn recover(&self, error: Error, position: Position, failures: u32) -> Result<Position, Error> {
+        let shard = &self.shard.shard;
+        let wait = self.settings.dice.pause(failures, PAUSE_FIRST, PAUSE_MAX);
+        let (wait, next) = match &error {
+            Error::ShardNotFound(..) | Error::StreamNotFound(_) => return Err(error),
+            Error::Damaged { resume_at, .. } => {
+                tracing::error!(%shard, %error, "records are damaged; reading goes on behind them");
+                (Duration::ZERO, Position::At(*resume_at))
+            }
+            Error::Throttled { retry_after, .. } | Error::SlowDown { retry_after, .. } => {
+                (wait.max(*retry_after), position)
+            }
+            _ if error.next_move() == NextMove::FixCall
+                && matches!(position, Position::At(_) | Position::After(_)) =>
+            {
+                // The position is of an earlier stream of the same name: everything in this one is new.
+                tracing::error!(%shard, %error, "the position is refused; reading begins with the oldest record");
+                (wait, Position::TrimHorizon)
+            }
+            _ => {
+                tracing::warn!(%shard, %error, failures, "reading failed");
+                (wait, position)
+            }
+        };
+        pause(wait).await;
+        Ok(next)
+    }
+}
+
+impl Batches {
+    async fn next(&mut self, fetcher: &Fetcher, from: Position) -> Result<Batch, Error> {
+        match self {
+            Batches::Poll(polling) => polling.next(fetcher, from).await,
+            Batches::Follow(following) => following.next(fetcher, from).await,
+        }
+    }
+}
+
+/// The permits of a memory of this many bytes.
+pub(crate) fn memory(bytes: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(bytes.div_ceil(MEMORY_UNIT).min(Semaphore::MAX_PERMITS)))
+}

@@ -1,0 +1,110 @@
+//! Looking at applications from outside, and setting their checkpoints.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_model::table::TableStore;
+use anabranch_model::{Error, Result, SequenceNumber, TableName, limits};
+
+use crate::lease::item::LEASE_KEY;
+use crate::lease::{Checkpoint, Lease, LeaseTable, TableNames, write};
+
+/// How long one call may take.
+const CALL_MAX: Duration = Duration::from_secs(10);
+
+/// An application as its tables show it.
+pub struct Application {
+    table: LeaseTable,
+}
+
+impl Application {
+    /// The application whose table of leases this is.
+    pub async fn open(tables: Arc<dyn TableStore>, leases: &TableName) -> Result<Self> {
+        let found = tables.table(leases).await?;
+        if !is_lease_table(&found.options) {
+            return Err(Error::Invalid(format!(
+                "table `{leases}` holds no leases: its key is not the text `{LEASE_KEY}`"
+            )));
+        }
+        let names = TableNames::new(leases.as_str(), "")?;
+        Ok(Application { table: LeaseTable::find(tables, names, CALL_MAX).await? })
+    }
+
+    /// Its leases, in the order of their keys.
+    pub async fn leases(&self) -> Result<Vec<Lease>> {
+        let mut leases = self.table.leases().await?;
+        leases.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(leases)
+    }
+
+    /// Its tables.
+    pub fn table(&self) -> &LeaseTable {
+        &self.table
+    }
+
+    /// Sets the checkpoint of a lease, forwards or backwards, while the application runs: its owner loses the lease, and
+    /// whoever takes it begins there. Tried again if the owner writes at the same moment.
+    pub async fn set_checkpoint(&self, key: &str, to: Checkpoint) -> Result<()> {
+        const ATTEMPTS_MAX: usize = 10;
+        for _ in 0..ATTEMPTS_MAX {
+            let lease = self.table.lease(key).await?;
+            let lease = lease.ok_or_else(|| Error::Invalid(format!("there is no lease `{key}`")))?;
+            if self.table.unless_refused(write::rewind(&lease, to)).await? {
+                return Ok(());
+            }
+        }
+        Err(Error::Unavailable(format!("lease `{key}` changes too often; try again")))
+    }
+
+    /// The checkpoint that makes a record the next one.
+    pub fn before(sequence: SequenceNumber) -> Checkpoint {
+        sequence.previous().map_or(Checkpoint::TrimHorizon, Checkpoint::behind)
+    }
+}
+
+fn is_lease_table(options: &anabranch_model::table::TableOptions) -> bool {
+    options.key.range.is_none() && options.key.hash.name == LEASE_KEY
+}
+
+/// The tables of leases that a store has.
+pub async fn applications(tables: &Arc<dyn TableStore>) -> Result<Vec<TableName>> {
+    let mut found = Vec::new();
+    for name in names(tables).await? {
+        match tables.table(&name).await {
+            Ok(summary) if is_lease_table(&summary.options) => found.push(name),
+            Ok(_) | Err(Error::TableNotFound(_) | Error::TableBusy(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+/// Tables that nobody uses any more: of leases without any owner, and those that belong to them.
+pub async fn leftovers(tables: &Arc<dyn TableStore>) -> Result<Vec<TableName>> {
+    let (names, mut unused) = (names(tables).await?, Vec::new());
+    for name in applications(tables).await? {
+        let application = Application::open(tables.clone(), &name).await?;
+        let leases = application.leases().await?;
+        if leases.iter().any(|lease| lease.owner.is_some() || lease.checkpoint_owner.is_some()) {
+            continue;
+        }
+        let own = application.table.names().clone();
+        let others = [own.coordinator, own.workers].into_iter().filter(|other| names.contains(other));
+        unused.extend(others);
+        unused.push(name);
+    }
+    unused.sort();
+    Ok(unused)
+}
+
+async fn names(tables: &Arc<dyn TableStore>) -> Result<Vec<TableName>> {
+    let (mut names, mut after) = (Vec::new(), None);
+    loop {
+        let page = tables.tables(after.as_ref(), limits::PAGE_ENTRIES_MAX).await?;
+        after = page.entries.last().cloned();
+        names.extend(page.entries);
+        if !page.more || after.is_none() {
+            return Ok(names);
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! A lease that this worker holds. Renewals and checkpoints of one lease go one after another, each with the counter that
+//! the one before wrote.
+//!
+//! What must hold: a lease is given up as soon as another write is seen, and at the latest when its time has passed on the
+//! own stopwatch since the last renewal *began*; nobody else may have begun to count earlier.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_model::table::{Item, Write};
+use anabranch_model::{Error, ShardId};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::checkpoint::Checkpoint;
+use super::item::Lease;
+use super::table::LeaseTable;
+use super::write::{self, Progress};
+use crate::delivery::ShardInfo;
+use crate::metrics;
+use crate::settings::Settings;
+
+/// How often one write is tried: once more for a handoff, and once more for a doubt.
+const ATTEMPTS_MAX: usize = 3;
+
+/// What a lease says to its pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// Go on.
+    Owned,
+    /// Someone else is to have it: finish what is under way and hand it over.
+    HandOver,
+    /// It is gone: stop at once.
+    Lost(Loss),
+}
+
+/// How a lease was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Another worker has it, or somebody took it away.
+    Taken,
+    /// Someone else writes with the name of this worker.
+    Twin,
+    /// It could not be renewed in time.
+    Expired,
+    /// It was given up.
+    Released,
+}
+
+/// A lease that this worker holds.
+pub(crate) struct Held {
+    pub(crate) info: ShardInfo,
+    settings: Arc<Settings>,
+    table: LeaseTable,
+    /// Held for the length of a write, so that writes go one after another.
+    fence: tokio::sync::Mutex<Fence>,
+    seen: Mutex<Seen>,
+    signal: watch::Sender<Signal>,
+}
+
+/// What the next write is conditional on.
+struct Fence {
+    counter: u64,
+    /// When the first write began that may or may not have been carried out, if there is one.
+    doubted_since: Option<Duration>,
+    /// The lease as it was read, to be put back if someone deletes it.
+    lease: Lease,
+}
+
+/// What others look at without waiting for a write.
+struct Seen {
+    checkpoint: Checkpoint,
+    /// When the last write that succeeded began, on the stopwatch.
+    renewed_at: Duration,
+    /// Bytes since the throughput was last written down.
+    bytes: u64,
+}
+
+/// What it means that a condition did not hold.
+enum Refused {
+    /// The write had been carried out before.
+    Done,
+    /// It may be tried again.
+    Again,
+    Lost(Loss),
+}
+
+impl Held {
+    /// A lease that a write which began at `since` made ours.
+    pub(crate) fn new(
+        lease: Lease,
+        info: ShardInfo,
+        settings: Arc<Settings>,
+        table: LeaseTable,
+        since: Duration,
+    ) -> Arc<Self> {
+        let seen = Seen { checkpoint: lease.checkpoint, renewed_at: since, bytes: 0 };
+        Arc::new(Held {
+            info,
+            settings,
+            table,
+            fence: tokio::sync::Mutex::new(Fence { counter: lease.counter, doubted_since: None, lease }),
+            seen: Mutex::new(seen),
+            signal: watch::Sender::new(Signal::Owned),
+        })
+    }
+
+    /// How far the shard is processed, as far as the table knows.
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
+        self.seen.lock().checkpoint
+    }
+
+    /// Counts bytes that were read, for the throughput.
+    pub(crate) fn count(&self, bytes: u64) {
+        self.seen.lock().bytes += bytes;
+    }
+
+    pub(crate) fn signal(&self) -> watch::Receiver<Signal> {
+        self.signal.subscribe()
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(*self.signal.borrow(), Signal::Lost(_))
+    }
+
+    /// When the lease is given up unless a write succeeds, on the stopwatch.
+    pub(crate) fn expires_at(&self) -> Duration {
+        self.seen.lock().renewed_at + self.settings.lease_time
+    }
+
+    /// Gives the lease up if its time has passed.
+    pub(crate) fn expire(&self, now: Duration) {
+        if now >= self.expires_at() {
+            self.lose(Loss::Expired);
+        }
+    }
+
+    /// Waits until the lease is lost.
+    pub(crate) async fn lost(&self) -> Loss {
+        let mut signal = self.signal.subscribe();
+        loop {
+            if let Signal::Lost(loss) = *signal.borrow_and_update() {
+                return loss;
+            }
+            if signal.changed().await.is_err() {
+                return Loss::Released;
+            }
+        }
+    }
+
+    pub(crate) fn lose(&self, loss: Loss) {
+        self.signal.send_if_modified(|signal| {
+            let first = !matches!(signal, Signal::Lost(_));
+            if first {
+                *signal = Signal::Lost(loss);
+            }
+            first
+        });
+    }
+
+    /// Renews the lease, unless something was written since a moment. Says whether that is done with.
+    pub(crate) async fn renew(&self, since: Duration) -> bool {
+        let mut fence = self.fence.lock().await;
+        if self.is_lost() || self.seen.lock().renewed_at > since {
+            return true;
+        }
+        let kbps = self.throughput();
+        let lease = &self.info.lease;
+        let write = |counter, handing_over| write::renew(lease, counter, kbps, handing_over);
+        let began = self.settings.clock.elapsed();
+        let renewed = self.write(&mut fence, write, None, false).await;
+        if let Err(error) = &renewed {
+            self.complain(error, began);
+        }
+        renewed.is_ok()
+    }
+
+    /// Writes a checkpoint. False if the lease is lost; an error if it may be tried again.
+    pub(crate) async fn write_checkpoint(&self, checkpoint: Checkpoint) -> Result<bool, Error> {
+        let progress = Progress { checkpoint, children: Vec::new() };
+        let write = |counter, _| write::checkpoint(&self.info.lease, counter, &progress);
+        self.advance(&progress, write, false).await
+    }
+
+    /// The last checkpoint, with the shards that go on if it is the end of the shard. Whoever was to have the lease next
+    /// has it then, and otherwise nobody.
+    pub(crate) async fn write_last(
+        &self,
+        checkpoint: Checkpoint,
+        children: Vec<ShardId>,
+    ) -> Result<bool, Error> {
+        let progress = Progress { checkpoint, children };
+        let (lease, me) = (&self.info.lease, &self.settings.worker);
+        let write = |counter, handing_over| match handing_over {
+            true => write::hand_over(lease, counter, me, &progress),
+            false => write::release(lease, counter, me, &progress),
+        };
+        let written = self.advance(&progress, write, true).await?;
+        self.lose(Loss::Released);
+        Ok(written)
+    }
+
+    async fn advance(
+        &self,
+        progress: &Progress,
+        write: impl Fn(u64, bool) -> Write,
+        last: bool,
+    ) -> Result<bool, Error> {
+        let mut fence = self.fence.lock().await;
+        if self.is_lost() {
+            return Ok(false);
+        }
+        // What lies before the table's can only come from a mistake here, and must not be written down.
+        if progress.checkpoint < self.checkpoint() {
+            let (new, old) = (progress.checkpoint, self.checkpoint());
+            return Err(Error::Invalid(format!("checkpoint {new} lies before {old}, which is written down")));
+        }
+        let written = self.write(&mut fence, write, Some(progress), last).await?;
+        if written {
+            self.seen.lock().checkpoint = progress.checkpoint;
+        }
+        Ok(written)
+    }
+
+    /// A write, and what follows from its answer; false if the lease is lost. What is written depends on the counter and
+    /// on whether the lease is to be handed over.
+    async fn write(
+        &self,
+        fence: &mut Fence,
+        write: impl Fn(u64, bool) -> Write,
+        progress: Option<&Progress>,
+        last: bool,
+    ) -> Result<bool, Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let began = self.settings.clock.elapsed();
+            let handing_over = *self.signal.borrow() == Signal::HandOver;
+            let item = match self.table.write(write(fence.counter, handing_over)).await {
+                Ok(_) => {
+                    self.wrote(fence, fence.counter + 1, began);
+                    return Ok(true);
+                }
+                Err(Error::ConditionFailed { item: Some(item) }) => Some(item),
+                // A store need not show the item; what it is now is just as good.
+                Err(Error::ConditionFailed { item: None }) => self.read_item().await?,
+                Err(error) => {
+                    fence.doubted_since.get_or_insert(began);
+                    return Err(error);
+                }
+            };
+            match item {
+                None => return self.put_back(fence, progress, last).await,
+                Some(item) => match self.refused(fence, &item, progress, last)? {
+                    Refused::Done => return Ok(true),
+                    Refused::Again => {}
+                    Refused::Lost(loss) => {
+                        self.lose(loss);
+                        return Ok(false);
+                    }
+                },
+            }
+        }
+        self.lose(Loss::Taken);
+        Ok(false)
+    }
+
+    /// The condition did not hold. That need not mean that the lease is lost.
+    fn refused(
+        &self,
+        fence: &mut Fence,
+        item: &Item,
+        progress: Option<&Progress>,
+        last: bool,
+    ) -> Result<Refused, Error> {
+        let Some(lease) = Lease::read(item)? else { return Ok(Refused::Lost(Loss::Taken)) };
+        let ours = lease.reader() == Some(&self.settings.worker);
+        if let Some(since) = fence.doubted_since.filter(|_| lease.counter == fence.counter + 1) {
+            // An earlier write of ours was carried out after all: this one, or another one before it. The last one gives
+            // the lease away, so whoever still reads has not written it.
+            let this = progress.is_none_or(|progress| progress.checkpoint == lease.checkpoint);
+            let gone = !ours && lease.checkpoint_owner.is_none();
+            if this && if last { gone } else { ours } {
+                self.note_handoff(&lease);
+                self.accept(fence, &lease, since);
+                return Ok(Refused::Done);
+            }
+            if ours {
+                self.accept(fence, &lease, since);
+            }
+        }
+        if !ours {
+            return Ok(Refused::Lost(Loss::Taken));
+        }
+        if lease.counter != fence.counter {
+            return Ok(Refused::Lost(Loss::Twin));
+        }
+        // Nothing but a wish to hand the lease over stands in the way.
+        self.note_handoff(&lease);
+        Ok(Refused::Again)
+    }
+
+    async fn read_item(&self) -> Result<Option<Item>, Error> {
+        self.table.get(&self.table.names().leases, write::key(&self.info.lease)).await
+    }
+
+    /// Someone deleted the lease. It is put back with what is known, so that nothing is left out.
+    async fn put_back(
+        &self,
+        fence: &mut Fence,
+        progress: Option<&Progress>,
+        last: bool,
+    ) -> Result<bool, Error> {
+        let began = self.settings.clock.elapsed();
+        let lease = Lease {
+            owner: (!last).then(|| self.settings.worker.clone()),
+            checkpoint_owner: None,
+            counter: fence.counter + 1,
+            checkpoint: progress.map_or(self.checkpoint(), |progress| progress.checkpoint),
+            children: progress.map_or_else(Vec::new, |progress| progress.children.clone()),
+            ..fence.lease.clone()
+        };
+        match self.table.create(&lease).await {
+            Ok(true) => {
+                tracing::warn!(lease = %lease.key, checkpoint = %lease.checkpoint, "put a deleted lease back");
+                self.wrote(fence, lease.counter, began);
+                Ok(true)
+            }
+            Ok(false) => {
+                self.lose(Loss::Taken);
+                Ok(false)
+            }
+            Err(error) => {
+                fence.doubted_since.get_or_insert(began);
+                Err(error)
+            }
+        }
+    }
+
+    /// A write that was in doubt since a moment had been carried out.
+    fn accept(&self, fence: &mut Fence, lease: &Lease, since: Duration) {
+        self.wrote(fence, lease.counter, since);
+        let mut seen = self.seen.lock();
+        seen.checkpoint = seen.checkpoint.max(lease.checkpoint);
+    }
+
+    fn wrote(&self, fence: &mut Fence, counter: u64, began: Duration) {
+        fence.counter = counter;
+        fence.doubted_since = None;
+        self.seen.lock().renewed_at = began;
+    }
+
+    /// Looks whether somebody wants the lease to be handed over.
+    pub(crate) fn note_handoff(&self, lease: &Lease) {
+        if lease.checkpoint_owner.as_ref() != Some(&self.settings.worker) {
+            return;
+        }
+        let asked = self.signal.send_if_modified(|signal| {
+            let news = *signal == Signal::Owned;
+            if news {
+                *signal = Signal::HandOver;
+            }
+            news
+        });
+        if asked {
+            let next = lease.owner.as_deref().unwrap_or("nobody");
+            tracing::info!(lease = %self.info.lease, next, "asked to hand the lease over");
+        }
+    }
+
+    fn complain(&self, error: &Error, began: Duration) {
+        metrics::renewal_failed();
+        let left = self.expires_at().saturating_sub(began);
+        tracing::warn!(lease = %self.info.lease, %error, left_ms = left.as_millis() as u64, "renewal failed");
+    }
+
+    /// Kilobytes a second since the last renewal.
+    fn throughput(&self) -> f64 {
+        let now = self.settings.clock.elapsed();
+        let mut seen = self.seen.lock();
+        let seconds = now.saturating_sub(seen.renewed_at).as_secs_f64();
+        let bytes = std::mem::take(&mut seen.bytes);
+        if seconds > 0.0 { bytes as f64 / 1024.0 / seconds } else { 0.0 }
+    }
+}

@@ -1,0 +1,110 @@
+//! Every conditional write to a lease. The conditions are those of the Kinesis Client Library; changing one here breaks
+//! the fence between its workers and ours.
+
+use anabranch_model::ShardId;
+use anabranch_model::table::expression::{exists, missing};
+use anabranch_model::table::{Item, Returning, Update, Write, path};
+
+use super::checkpoint::Checkpoint;
+use super::item::{
+    CHECKPOINT, CHECKPOINT_OWNER, CHILDREN, COUNTER, LEASE_KEY, Lease, OWNER, OWNER_SWITCHES, PENDING,
+    PENDING_STATE, PENDING_SUB_SEQUENCE, SUB_SEQUENCE, shard_set, throughput,
+};
+use super::layout::Layout;
+
+/// The key of a lease's item.
+pub(crate) fn key(lease: &str) -> Item {
+    Item::new().with(LEASE_KEY, lease)
+}
+
+/// Makes a lease, unless it is there.
+pub(crate) fn create(lease: &Lease, layout: Layout) -> Write {
+    Write::put(lease.item(layout)).when(missing(LEASE_KEY))
+}
+
+/// Says that the owner lives. Someone who wants to hand the lease over makes it fail, unless that is known already.
+pub(crate) fn renew(lease: &str, counter: u64, kbps: f64, handing_over: bool) -> Write {
+    let update = Update::new().set(COUNTER, counter + 1).set("throughputKBps", throughput(kbps));
+    let mut condition = path(COUNTER).equals(counter);
+    if !handing_over {
+        condition = condition.and(missing(CHECKPOINT_OWNER));
+    }
+    Write::update(key(lease), update).when(condition).showing_item()
+}
+
+/// Takes a lease whose owner has not renewed it, or that has none.
+pub(crate) fn take(lease: &str, counter: u64, worker: &str) -> Write {
+    let update = Update::new()
+        .set(OWNER, worker)
+        .set(COUNTER, counter + 1)
+        .remove(CHECKPOINT_OWNER)
+        .add(OWNER_SWITCHES, 1);
+    Write::update(key(lease), update).when(path(COUNTER).equals(counter)).returning(Returning::New)
+}
+
+/// Asks the owner to hand a lease over. The counter stays, so that the owner can go on until it is done.
+pub(crate) fn ask_for_handoff(lease: &str, owner: &str, next: &str) -> Write {
+    let update = Update::new().set(OWNER, next).set(CHECKPOINT_OWNER, owner);
+    let condition = exists(LEASE_KEY).and(path(OWNER).equals(owner)).and(missing(CHECKPOINT_OWNER));
+    Write::update(key(lease), update).when(condition)
+}
+
+/// Writes down how far the shard is processed; that renews the lease as well.
+pub(crate) fn checkpoint(lease: &str, counter: u64, progress: &Progress) -> Write {
+    let update = progress.update(counter).set(OWNER_SWITCHES, 0);
+    Write::update(key(lease), update).when(path(COUNTER).equals(counter)).showing_item()
+}
+
+/// The last checkpoint of an owner that goes, and nobody owns the lease from then on.
+pub(crate) fn release(lease: &str, counter: u64, worker: &str, progress: &Progress) -> Write {
+    let update = progress.update(counter).set(OWNER_SWITCHES, 0).remove(OWNER);
+    let condition = path(COUNTER).equals(counter).and(path(OWNER).equals(worker));
+    Write::update(key(lease), update).when(condition).showing_item()
+}
+
+/// The last checkpoint of an owner that was asked to hand over; the next owner begins.
+pub(crate) fn hand_over(lease: &str, counter: u64, worker: &str, progress: &Progress) -> Write {
+    let update = progress.update(counter).set(OWNER_SWITCHES, 1).remove(CHECKPOINT_OWNER);
+    let condition = path(COUNTER).equals(counter).and(path(CHECKPOINT_OWNER).equals(worker));
+    Write::update(key(lease), update).when(condition).showing_item()
+}
+
+/// Sets a checkpoint from outside, in either direction. The owner loses the lease, and whoever takes it begins there.
+pub(crate) fn rewind(lease: &Lease, to: Checkpoint) -> Write {
+    let progress = Progress { checkpoint: to, children: Vec::new() };
+    let update = progress
+        .update(lease.counter)
+        .set(OWNER_SWITCHES, 0)
+        .remove(OWNER)
+        .remove(CHECKPOINT_OWNER)
+        .remove(CHILDREN);
+    Write::update(key(&lease.key), update).when(path(COUNTER).equals(lease.counter))
+}
+
+/// Removes a lease that nobody has touched since it was read.
+pub(crate) fn remove(lease: &Lease) -> Write {
+    Write::delete(key(&lease.key)).when(path(COUNTER).equals(lease.counter))
+}
+
+/// How far a shard is processed, and at its end what continues it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Progress {
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) children: Vec<ShardId>,
+}
+
+impl Progress {
+    fn update(&self, counter: u64) -> Update {
+        let update = Update::new()
+            .set(COUNTER, counter + 1)
+            .set(CHECKPOINT, self.checkpoint.text())
+            .set(SUB_SEQUENCE, self.checkpoint.sub_sequence())
+            .remove(PENDING)
+            .remove(PENDING_SUB_SEQUENCE)
+            .remove(PENDING_STATE);
+        match shard_set(&self.children) {
+            Some(children) => update.set(CHILDREN, children),
+            None => update,
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! One shard, from the first fetch to the last checkpoint.
+//!
+//! ```text
+//!   reading ──▶ lease lost ──────────────▶ stopped at once
+//!      │ ├────▶ asked to go ──▶ draining ──▶ last checkpoint ──▶ released, or handed over
+//!      │ ├────▶ halted ──────▶ (lost or asked to go)
+//!      │ └────▶ gone
+//!      └──────▶ read to the end ──▶ all acknowledged ──▶ leases of the children ──▶ shard end
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_model::{Error, Result, ShardId, ShardSource};
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use crate::attached::Attached;
+use crate::delivery::Received;
+use crate::fetch::{Fetched, Fetcher};
+use crate::lease::held::{Held, Loss, Signal};
+use crate::lease::{Checkpoint, Lease, LeaseTable};
+use crate::metrics::{self, LeaseEvent};
+use crate::pause::pause;
+use crate::processor::ProcessorFactory;
+use crate::settings::{Settings, StreamChoice};
+use crate::shards;
+use crate::watchdog::Progress;
+use crate::work::{Halted, Work};
+
+/// Batches that are fetched ahead of the one that is processed.
+const AHEAD: usize = 1;
+/// How often a merged shard waits for the lease of its other parent. A parent that never gets one must not stop it for ever.
+const PARENT_WAITS_MAX: u32 = 100;
+/// Pauses between attempts at a last write: the longest first one, and the longest.
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// How a pipeline ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    Lost(Loss),
+    /// The lease was given back, or handed over.
+    Released,
+    /// The shard is processed to its end.
+    Finished,
+    /// The shard or its stream does not exist.
+    Gone(Error),
+}
+
+/// What one shard needs.
+pub(crate) struct Pipeline {
+    pub(crate) held: Arc<Held>,
+    pub(crate) choice: StreamChoice,
+    pub(crate) source: Arc<dyn ShardSource>,
+    pub(crate) table: LeaseTable,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) factory: Arc<dyn ProcessorFactory>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) memory: Arc<Semaphore>,
+    /// The worker stops.
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+/// Why reading ended.
+enum Read {
+    AskedToGo,
+    Ended(Vec<ShardId>),
+    Gone(Error),
+}
+
+impl Pipeline {
+    /// Runs to the end.
+    pub(crate) async fn run(self) -> End {
+        let from = self.held.checkpoint();
+        let begin = Work::begin(
+            self.held.info.clone(),
+            from,
+            self.settings.clone(),
+            self.factory.clone(),
+            self.progress.clone(),
+        );
+        let mut work = tokio::select! {
+            biased;
+            loss = self.held.lost() => return End::Lost(loss),
+            work = begin => work,
+        };
+        self.progress.watch(&work.tracker);
+        let tracker = work.tracker.clone();
+        let read = tokio::select! {
+            biased;
+            loss = self.held.lost() => Err(loss),
+            read = self.read(&mut work, from) => Ok(read),
+            () = self.checkpoint_regularly(|| tracker.watermark()) => Err(Loss::Released),
+        };
+        self.progress.excuse(true);
+        match read {
+            Err(loss) => {
+                work.lease_lost().await;
+                End::Lost(loss)
+            }
+            Ok(Read::Gone(error)) => {
+                work.lease_lost().await;
+                End::Gone(error)
+            }
+            Ok(Read::AskedToGo) => self.go(work).await,
+            Ok(Read::Ended(children)) => self.end(work, children).await,
+        }
+    }
+
+    async fn read(&self, work: &mut Work, from: Checkpoint) -> Read {
+        let (out, mut fetched) = mpsc::channel(AHEAD);
+        let fetcher = Fetcher {
+            source: self.source.clone(),
+            shard: self.held.info.clone(),
+            settings: self.settings.clone(),
+            tracker: work.tracker.clone(),
+            progress: self.progress.clone(),
+            memory: self.memory.clone(),
+        };
+        let _fetching = Attached::spawn(fetcher.run(from, out));
+        let mut end = None;
+        loop {
+            let tracker = work.tracker.clone();
+            let changed = tracker.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if tracker.has_failed() {
+                match self.until_asked(work.redeliver_failed()).await {
+                    Some(Ok(())) => continue,
+                    Some(Err(halted)) => return self.halt(halted).await,
+                    None => return Read::AskedToGo,
+                }
+            }
+            if tracker.load().0 == 0
+                && let Some(end) = end.take()
+            {
+                return end;
+            }
+            tokio::select! {
+                biased;
+                () = self.asked_to_go() => return Read::AskedToGo,
+                () = &mut changed => {}
+                next = fetched.recv(), if end.is_none() => match next {
+                    Some(Fetched::Records { records, behind, bytes, memory }) => {
+                        self.held.count(bytes as u64);
+                        match self.deliver(work, records, behind).await {
+                            Some(Ok(())) => {}
+                            Some(Err(halted)) => return self.halt(halted).await,
+                            None => return Read::AskedToGo,
+                        }
+                        drop(memory);
+                    }
+                    Some(Fetched::Ended(children)) => {
+                        self.progress.excuse(false);
+                        end = Some(Read::Ended(children));
+                    }
+                    Some(Fetched::Gone(error)) => end = Some(Read::Gone(error)),
+                    // The fetcher ended without a word, so it panicked.
+                    None => end = Some(Read::Gone(Error::Unavailable("fetching broke off".to_owned()))),
+                },
+            }
+        }
+    }
+
+    /// Delivers records in batches. None if the worker was asked to go meanwhile and they took too long.
+    async fn deliver(
+        &self,
+        work: &mut Work,
+        mut records: Vec<Received>,
+        behind: Duration,
+    ) -> Option<std::result::Result<(), Halted>> {
+        while !records.is_empty() {
+            if self.is_asked_to_go() {
+                return None;
+            }
+            let rest = records.split_off(records.len().min(self.settings.batch_records));
+            let newest = records.last().map(|record| record.arrival);
+            self.progress.excuse(true);
+            let delivered = self.until_asked(work.deliver(records, behind)).await;
+            self.progress.excuse(false);
+            match delivered {
+                Some(Ok(())) => {}
+                other => return other,
+            }
+            if let Some(arrival) = newest {
+                metrics::processed_age(&self.held.info, self.settings.clock.now().since(arrival));
+            }
+            records = rest;
+        }
+        Some(Ok(()))
+    }
+
+    /// The answer of a call to the processor; none if it takes too long after the worker was asked to go.
+    async fn until_asked<T>(&self, call: impl Future<Output = T>) -> Option<T> {
+        tokio::pin!(call);
+        tokio::select! {
+            biased;
+            answer = &mut call => Some(answer),
+            () = self.asked_to_go() => {
+                tokio::time::timeout(self.settings.drain_max, &mut call).await.ok()
+            }
+        }
+    }
+
+    /// Stands still until the lease goes somewhere else.
+    async fn halt(&self, halted: Halted) -> Read {
+        let Halted { at, why } = halted;
+        metrics::halted(&self.held.info);
+        tracing::error!(shard = %self.held.info.shard, %at, why, "halted: a record cannot be processed");
+        self.progress.excuse(true);
+        self.asked_to_go().await;
+        Read::AskedToGo
+    }
+
+    fn is_asked_to_go(&self) -> bool {
+        *self.stop.borrow() || *self.held.signal().borrow() == Signal::HandOver
+    }
+
+    async fn asked_to_go(&self) {
+        let (mut stop, mut signal) = (self.stop.clone(), self.held.signal());
+        // A sender that is gone has nothing more to say.
+        let (stopped, asked) = tokio::select! {
+            biased;
+            stopped = stop.wait_for(|stop| *stop) => (stopped.is_ok(), false),
+            asked = signal.wait_for(|signal| *signal == Signal::HandOver) => (false, asked.is_ok()),
+        };
+        if !stopped && !asked {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Writes down how far everything is acknowledged, now and then.
+    async fn checkpoint_regularly(&self, watermark: impl Fn() -> Checkpoint) {
+        let every = self.settings.checkpoint_every;
+        // Shards that began together do not all write at the same moment.
+        let mut wait = self.settings.dice.between(every / 2, every);
+        loop {
+            pause(wait).await;
+            wait = every;
+            let to = watermark();
+            if to <= self.held.checkpoint() {
+                continue;
+            }
+            match self.held.write_checkpoint(to).await {
+                Ok(true) => metrics::checkpointed(&self.held.info),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(shard = %self.held.info.shard, %error, "a checkpoint cannot be written");
+                    wait = (every / 4).max(PAUSE_FIRST);
+                }
+            }
+        }
+    }
+
+    /// Waits for what is under way, writes the last checkpoint and lets the lease go.
+    async fn go(&self, mut work: Work) -> End {
+        let handed_over = *self.held.signal().borrow() == Signal::HandOver;
+        let tracker = work.tracker.clone();
+        let drained = async {
+            loop {
+                let changed = tracker.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if tracker.load().0 == 0 || !tracker.has_deferred() {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let leave = async {
+            if tokio::time::timeout(self.settings.drain_max, drained).await.is_err() {
+                tracing::warn!(shard = %self.held.info.shard, "records were not acknowledged in time");
+            }
+            work.shutdown().await;
+            self.write_last(|| tracker.watermark(), Vec::new()).await
+        };
+        let left = tokio::select! {
+            biased;
+            left = leave => left,
+            loss = self.held.lost() => Err(loss),
+        };
+        match left {
+            Ok(()) => {
+                metrics::lease(if handed_over { LeaseEvent::HandedOver } else { LeaseEvent::Released });
+                End::Released
+            }
+            Err(loss) => {
+                work.lease_lost().await;
+                End::Lost(loss)
+            }
+        }
+    }
+
+    /// Everything is acknowledged: the children can begin.
+    async fn end(&self, mut work: Work, children: Vec<ShardId>) -> End {
+        let ended_at = work.tracker.watermark();
+        let finish = async {
+            work.shard_ended().await;
+            let mut attempts = 0;
+            while let Err(error) = self.make_children(&children, ended_at, attempts).await {
+                attempts += 1;
+                let shard = &self.held.info.shard;
+                tracing::warn!(%shard, %error, attempts, "the leases of the children cannot be made");
+                pause(self.settings.dice.pause(attempts, PAUSE_FIRST, PAUSE_MAX)).await;
+            }
+            self.write_last(|| Checkpoint::ShardEnd, children.clone()).await
+        };
+        let finished = tokio::select! {
+            biased;
+            finished = finish => finished,
+            loss = self.held.lost() => Err(loss),
+        };
+        match finished {
+            Ok(()) => {
+                metrics::lease(LeaseEvent::Ended);
+                End::Finished
+            }
+            Err(loss) => {
+                work.lease_lost().await;
+                End::Lost(loss)
+            }
+        }
+    }
+
+    async fn make_children(&self, children: &[ShardId], ended_at: Checkpoint, attempts: u32) -> Result<()> {
+        if children.is_empty() {
+            return Ok(());
+        }
+        let graph = shards::list(&self.source, &self.choice).await?;
+        let leases = shards::children(&graph, children, &self.choice, ended_at)
+            .ok_or_else(|| Error::Unavailable("the children of the shard are not listed yet".to_owned()))?;
+        let known = self.table.leases().await?;
+        let early = |lease: &Lease| !shards::parents_known(&graph, lease, &known, &self.choice);
+        if attempts < PARENT_WAITS_MAX && leases.iter().any(early) {
+            return Err(Error::Unavailable("another parent of a child has no lease yet".to_owned()));
+        }
+        for lease in leases {
+            let lease = Lease { counter: self.settings.first_counter(), ..lease };
+            if self.table.create(&lease).await? {
+                tracing::info!(lease = %lease.key, parent = %self.held.info.shard, "made the lease of a child");
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_last(
+        &self,
+        watermark: impl Fn() -> Checkpoint,
+        children: Vec<ShardId>,
+    ) -> std::result::Result<(), Loss> {
+        let mut attempts = 0;
+        loop {
+            let checkpoint = watermark().max(self.held.checkpoint());
+            match self.held.write_last(checkpoint, children.clone()).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(Loss::Taken),
+                Err(error) => {
+                    attempts += 1;
+                    tracing::warn!(shard = %self.held.info.shard, %error, "the last checkpoint cannot be written");
+                    pause(self.settings.dice.pause(attempts, PAUSE_FIRST, PAUSE_MAX)).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Which leases there should be, from the shards that there are.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use anabranch_model::{Result, Shard, ShardGraph, ShardId, ShardSource, limits};
+use smol_str::SmolStr;
+
+use crate::lease::{Checkpoint, Lease};
+use crate::settings::{InitialPosition, StreamChoice};
+
+/// All shards of a stream.
+pub(crate) async fn list(source: &Arc<dyn ShardSource>, choice: &StreamChoice) -> Result<ShardGraph> {
+    let (mut shards, mut after) = (Vec::<Shard>::new(), None);
+    loop {
+        let page = source.shards(&choice.name, after.as_ref(), limits::PAGE_ENTRIES_MAX).await?;
+        after = page.entries.last().map(|shard| shard.id.clone());
+        shards.extend(page.entries);
+        if !page.more || after.is_none() {
+            return Ok(ShardGraph::new(shards));
+        }
+    }
+}
+
+/// The lease of a shard that nobody has read.
+pub(crate) fn lease_of(shard: &Shard, choice: &StreamChoice, checkpoint: Checkpoint) -> Lease {
+    Lease {
+        parents: shard.parents.clone(),
+        range: shard.range,
+        stream: choice.identifier.clone(),
+        ..Lease::new(choice.lease_key(&shard.id), checkpoint)
+    }
+}
+
+/// The checkpoint that says where reading starts.
+pub(crate) fn start(initial: InitialPosition) -> Checkpoint {
+    match initial {
+        InitialPosition::TrimHorizon => Checkpoint::TrimHorizon,
+        InitialPosition::Latest => Checkpoint::Latest,
+        InitialPosition::AtTimestamp(_) => Checkpoint::AtTimestamp,
+    }
+}
+
+/// Leases that are missing, given those that there are. The shards must have been listed *before* the leases were read: the
+/// leases of children are made before their parent's says that it has ended, so what is missing then is missing indeed.
+pub(crate) fn missing(
+    graph: &ShardGraph,
+    leases: &HashMap<SmolStr, Lease>,
+    choice: &StreamChoice,
+    initial: InitialPosition,
+) -> Vec<Lease> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    let mut waiting: Vec<&Shard> = graph.open().collect();
+    while let Some(shard) = waiting.pop() {
+        if !seen.insert(shard.id.clone()) || leases.contains_key(&choice.lease_key(&shard.id)) {
+            continue;
+        }
+        let lease = |parent: &ShardId| leases.get(&choice.lease_key(parent));
+        let known: Vec<_> = shard.parents.iter().filter_map(lease).collect();
+        let listed = shard.parents.iter().filter_map(|parent| graph.get(parent));
+        let unknown: Vec<_> =
+            listed.filter(|parent| lease(&parent.id).is_none() && matters(parent, initial)).collect();
+        // A parent that is being read makes the lease itself when it ends; one without a lease needs one first.
+        let waits = known.iter().any(|lease| lease.checkpoint != Checkpoint::ShardEnd);
+        if waits || !unknown.is_empty() {
+            waiting.extend(unknown);
+            continue;
+        }
+        // Where nobody has read anything it begins where the application wants to begin.
+        let checkpoint = if known.is_empty() { start(initial) } else { Checkpoint::TrimHorizon };
+        found.push(lease_of(shard, choice, checkpoint));
+    }
+    found.sort_by(|a, b| a.key.cmp(&b.key));
+    found
+}
+
+/// Whether a closed shard has anything that the application wants.
+fn matters(shard: &Shard, initial: InitialPosition) -> bool {
+    match initial {
+        InitialPosition::TrimHorizon => true,
+        InitialPosition::Latest => shard.is_open(),
+        InitialPosition::AtTimestamp(moment) => shard.closed_at.is_none_or(|closed| closed >= moment),
+    }
+}
+
+/// Whether every parent of a shard has a lease, as far as it is listed. One that has none yet is not being read, and a child
+/// that does not know of it would begin too early.
+pub(crate) fn parents_known(
+    graph: &ShardGraph,
+    lease: &Lease,
+    leases: &[Lease],
+    choice: &StreamChoice,
+) -> bool {
+    let known = |parent: &ShardId| {
+        let key = choice.lease_key(parent);
+        leases.iter().any(|lease| lease.key == key)
+    };
+    lease.parents.iter().filter(|parent| graph.get(parent).is_some()).all(known)
+}
+
+/// The leases of the shards that continue one which has ended with this checkpoint. If nothing of it was younger than the
+/// moment at which the application begins, its children may begin too early as well.
+pub(crate) fn children(
+    graph: &ShardGraph,
+    children: &[ShardId],
+    choice: &StreamChoice,
+    ended_at: Checkpoint,
+) -> Option<Vec<Lease>> {
+    let checkpoint = match ended_at {
+        Checkpoint::AtTimestamp => Checkpoint::AtTimestamp,
+        _ => Checkpoint::TrimHorizon,
+    };
+    let lease = |child: &ShardId| graph.get(child).map(|shard| lease_of(shard, choice, checkpoint));
+    children.iter().map(lease).collect()
+}
+
+/// Leases that nobody needs any more: of shards that are read to their end, whose children are under way and whose own
+/// parents are gone, or that retention has removed.
+pub(crate) fn removable<'a>(
+    graph: &ShardGraph,
+    leases: &'a HashMap<SmolStr, Lease>,
+    choice: &StreamChoice,
+) -> Vec<&'a Lease> {
+    let of_stream = leases.values().filter(|lease| lease.stream == choice.identifier);
+    let is_done = |lease: &&Lease| {
+        let started = |child: &ShardId| {
+            leases.get(&choice.lease_key(child)).is_some_and(|child| child.checkpoint > Checkpoint::Latest)
+        };
+        let parent_left = |parent: &ShardId| leases.contains_key(&choice.lease_key(parent));
+        let listed = ShardId::new(lease.shard()).is_ok_and(|shard| graph.get(&shard).is_some());
+        let continued = !lease.children.is_empty() && lease.children.iter().all(started);
+        lease.checkpoint == Checkpoint::ShardEnd
+            && (continued || !listed)
+            && !lease.parents.iter().any(parent_left)
+    };
+    let mut found: Vec<_> = of_stream.filter(is_done).collect();
+    found.sort_by(|a, b| a.key.cmp(&b.key));
+    found
+}
+
+/// Leases that say that a shard has ended which is open: they are of an earlier stream of the same name.
+pub(crate) fn contradicted<'a>(
+    graph: &ShardGraph,
+    leases: &'a HashMap<SmolStr, Lease>,
+    choice: &StreamChoice,
+) -> Vec<&'a Lease> {
+    let ended = graph.open().filter_map(|shard| leases.get(&choice.lease_key(&shard.id)));
+    ended.filter(|lease| lease.checkpoint == Checkpoint::ShardEnd).collect()
+}

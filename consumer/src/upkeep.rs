@@ -1,0 +1,188 @@
+//! What is done now and then beside reading: saying that this worker lives, leading, spreading the leases, and looking
+//! for shards without a lease and leases without a shard.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anabranch_model::{Error, Result, ShardGraph, ShardId};
+use smol_str::SmolStr;
+
+use crate::coordinator::Coordinator;
+use crate::lease::{Checkpoint, Lease, balance, worker, write};
+use crate::metrics;
+use crate::settings::StreamChoice;
+use crate::shards;
+
+/// How often in a row a lease must contradict its shard before it is believed to be of an earlier stream.
+const CONTRADICTIONS_MIN: u32 = 3;
+
+/// When the next of each is due, on the stopwatch.
+#[derive(Default)]
+pub(crate) struct Due {
+    report: Duration,
+    lead: Duration,
+    balance: Duration,
+    sync: Duration,
+    /// Shards that were found to be gone.
+    gone: Vec<SmolStr>,
+    /// How often a lease has contradicted its shard in a row.
+    contradicted: HashMap<SmolStr, u32>,
+}
+
+impl Due {
+    /// The shards are looked at in the next round; one of them may be gone.
+    pub(crate) fn sync_now(&mut self, gone: Option<SmolStr>) {
+        self.sync = Duration::ZERO;
+        self.gone.extend(gone);
+    }
+}
+
+impl Coordinator {
+    /// Does what is due. What fails is tried again in the next round; reading does not depend on it.
+    pub(crate) async fn upkeep(&mut self, leases: &[Lease]) {
+        if let Err(error) = self.do_upkeep(leases).await {
+            if worker::is_missing(&error) {
+                tracing::warn!(%error, "a table is missing");
+                let (now, me) = (self.settings.clock.now().as_millis(), self.settings.worker.clone());
+                if let Err(error) = self.ports.table.make(now, &me).await {
+                    tracing::error!(%error, "the table cannot be made");
+                }
+            } else {
+                tracing::warn!(%error, "upkeep failed");
+            }
+        }
+    }
+
+    async fn do_upkeep(&mut self, leases: &[Lease]) -> Result<()> {
+        let now = self.settings.clock.elapsed();
+        if now >= self.due.report {
+            self.due.report = now + self.settings.report_every();
+            worker::report(&self.ports.table, &self.settings).await?;
+        }
+        if now >= self.due.lead {
+            self.due.lead = now + self.settings.leader_time() / 6;
+            self.leader.tick(&self.ports.table, &self.settings).await?;
+            metrics::leads(&self.settings.application, self.leader.leads(&self.settings));
+        }
+        let leads = self.leader.leads(&self.settings);
+        // An application without leases cannot wait for a leader, and whoever found a shard gone says so at once.
+        let urgent = leases.is_empty() || !self.due.gone.is_empty();
+        if (leads || urgent) && now >= self.due.sync {
+            self.due.sync = now + self.settings.sync_every;
+            if let Err(error) = self.sync(leads).await {
+                self.due.sync = now + self.settings.sync_every.min(self.settings.lease_time / 10);
+                return Err(error);
+            }
+        }
+        if now >= self.due.balance {
+            self.due.balance = now + self.settings.balance_every();
+            self.workers.look(&self.ports.table, &self.settings, leads).await?;
+            if leads {
+                self.balance(leases).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks workers with more than their share to hand leases over.
+    async fn balance(&self, leases: &[Lease]) -> Result<()> {
+        let (now, lease_time) = (self.settings.clock.elapsed(), self.settings.lease_time);
+        let mut alive = self.workers.alive(now);
+        // A worker that owns something and renews nothing does not get more.
+        let readers = self.sightings.readers(leases, now, lease_time);
+        let owns = |worker: &SmolStr| leases.iter().any(|lease| lease.reader() == Some(worker));
+        alive.retain(|worker| readers.contains(worker) || !owns(worker));
+        for step in balance::plan(leases, &alive, self.settings.balance) {
+            let write = write::ask_for_handoff(&step.lease, &step.from, &step.to);
+            if self.ports.table.unless_refused(write).await? {
+                tracing::info!(lease = %step.lease, from = %step.from, to = %step.to, "asked for a handoff");
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings leases and shards together.
+    async fn sync(&mut self, leads: bool) -> Result<()> {
+        for choice in self.settings.clone().streams.iter() {
+            // The shards first: see `shards::missing`.
+            let graph = match shards::list(&self.ports.source, choice).await {
+                Ok(graph) => graph,
+                Err(error @ (Error::StreamNotFound(_) | Error::StreamBusy(_))) => {
+                    tracing::warn!(%error, "the stream cannot be read yet");
+                    self.due.sync = self.settings.clock.elapsed() + self.settings.lease_time / 10;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let leases = self.ports.table.leases().await?;
+            let leases: HashMap<_, _> = leases.into_iter().map(|lease| (lease.key.clone(), lease)).collect();
+            self.bury(&graph, &leases, choice).await?;
+            for lease in shards::missing(&graph, &leases, choice, self.settings.initial) {
+                let lease = Lease { counter: self.settings.first_counter(), ..lease };
+                if self.ports.table.create(&lease).await? {
+                    tracing::info!(lease = %lease.key, checkpoint = %lease.checkpoint, "made a lease");
+                }
+            }
+            if leads {
+                self.tidy(&graph, &leases, choice).await?;
+            }
+        }
+        self.due.gone.clear();
+        Ok(())
+    }
+
+    /// Shards that retention removed before they were read: their children begin, and their leases go.
+    async fn bury(
+        &self,
+        graph: &ShardGraph,
+        leases: &HashMap<SmolStr, Lease>,
+        choice: &StreamChoice,
+    ) -> Result<()> {
+        for key in &self.due.gone {
+            let Some(lease) = leases.get(key).filter(|lease| lease.stream == choice.identifier) else {
+                continue;
+            };
+            let Ok(shard) = ShardId::new(lease.shard()) else { continue };
+            if graph.get(&shard).is_some() || lease.checkpoint == Checkpoint::ShardEnd {
+                continue;
+            }
+            for child in graph.children_of(&shard) {
+                if let Some(child) = graph.get(child) {
+                    let child = shards::lease_of(child, choice, Checkpoint::TrimHorizon);
+                    let child = Lease { counter: self.settings.first_counter(), ..child };
+                    self.ports.table.create(&child).await?;
+                }
+            }
+            if self.ports.table.unless_refused(write::remove(lease)).await? {
+                tracing::warn!(lease = %key, "removed the lease of a shard that is gone");
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes leases that nobody needs, and those of an earlier stream of the same name.
+    async fn tidy(
+        &mut self,
+        graph: &ShardGraph,
+        leases: &HashMap<SmolStr, Lease>,
+        choice: &StreamChoice,
+    ) -> Result<()> {
+        for lease in shards::removable(graph, leases, choice) {
+            if self.ports.table.unless_refused(write::remove(lease)).await? {
+                tracing::info!(lease = %lease.key, "removed the lease of a shard that is read to its end");
+            }
+        }
+        let strange = shards::contradicted(graph, leases, choice);
+        let counts = |key: &SmolStr| self.due.contradicted.get(key).copied().unwrap_or(0) + 1;
+        let counted: HashMap<_, _> =
+            strange.iter().map(|lease| (lease.key.clone(), counts(&lease.key))).collect();
+        for lease in strange.iter().filter(|lease| counted[&lease.key] >= CONTRADICTIONS_MIN) {
+            if self.ports.table.unless_refused(write::remove(lease)).await? {
+                tracing::warn!(lease = %lease.key, "removed the lease of an earlier stream of the same name");
+                self.due.sync = Duration::ZERO;
+            }
+        }
+        self.due.contradicted = counted;
+        Ok(())
+    }
+}
