@@ -79,6 +79,7 @@ impl Wire {
             transition,
             tokens: Default::default(),
             kinesis: Default::default(),
+            dynamodb: Default::default(),
             sqs: Default::default(),
             cloudwatch: Default::default(),
             secrets: Default::default(),

@@ -111,6 +111,7 @@ fn summary(
         bytes: count(described.table_size_bytes),
         indexes,
         changes,
+        changes_since: None,
     })
 }
 
