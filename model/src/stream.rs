@@ -120,6 +120,12 @@ pub trait ShardSource: Send + Sync {
         limit: ReadLimit,
     ) -> Result<Batch>;
 
+    /// The last record that retention has removed from a shard; none if it has removed nothing, or if the source does not
+    /// tell. Reading from there or from before goes on with the oldest record left.
+    async fn trimmed(&self, _stream: &StreamName, _shard: &ShardId) -> Result<Option<SequenceNumber>> {
+        Ok(None)
+    }
+
     /// Reads and then waits for more. Dropping it stops it; deleting the stream ends it with an error.
     async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow>;
 }

@@ -43,6 +43,7 @@ const NOTICED: &[(Fault, &[&str])] = &[
         "an_index_holds_what_has_its_key",
         "an_index_shows_its_projection",
         "a_local_index_orders_within_a_hash_value",
+        "a_local_index_finds_whole_items",
         "pages_of_an_index_join",
     ]),
     (Fault::AnswersBackwards, &["a_batch_of_reads_answers_in_order"]),

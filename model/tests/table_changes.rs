@@ -60,6 +60,9 @@ fn items_expire_by_whole_seconds_of_the_last_years() {
     for (value, expired) in [
         (Value::from(1_700_000_000), true),
         (Value::from(1_700_000_001), false),
+        (Value::number("1700000000.9").expect("a number"), true),
+        (Value::number("1700000001.1").expect("a number"), false),
+        (Value::number("1E-100").expect("a number"), false),
         (Value::from(1_700_000_000 - 5 * 365 * 24 * 3600 + 1), true),
         (Value::from(1_700_000_000 - 5 * 365 * 24 * 3600 - 1), false),
         (Value::from(-5), false),

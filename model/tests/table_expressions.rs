@@ -214,6 +214,9 @@ fn an_update_makes_an_item_unless_it_only_removes() {
     assert_eq!(Update::new().set("a", 1).apply(None, &key), Ok(Some(key.clone().with("a", 1))));
     assert_eq!(Update::new().remove("a").apply(None, &key), Ok(None));
     assert_eq!(Update::new().delete("a", texts(&["x"])).apply(None, &key), Ok(None));
+    assert_eq!(Update::new().remove(path("a").name("b")).apply(None, &key), Ok(None));
+    assert_eq!(Update::new().remove(path("a").index(0)).apply(None, &key), Ok(None));
+    assert!(Update::new().set(path("a").name("b"), 1).apply(None, &key).is_err());
     assert_eq!(Update::new().add("a", 1).remove("b").apply(None, &key), Ok(Some(key.with("a", 1))));
 }
 

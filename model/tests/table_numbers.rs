@@ -149,6 +149,9 @@ proptest! {
         prop_assert_eq!(a.cmp(&b), one.cmp(&other));
         prop_assert_eq!(a.to_string(), one.to_string());
         prop_assert_eq!(a.as_i128(), Some(i128::from(one)));
+        prop_assert_eq!(a.truncated(), Some(i128::from(one)));
+        let fraction: Number = format!("{one}.75").parse().expect("a number");
+        prop_assert_eq!(fraction.truncated(), Some(i128::from(one)));
         prop_assert_eq!(a.plus(b).expect("fits").as_i128(), Some(i128::from(one) + i128::from(other)));
         prop_assert_eq!(a.minus(b).expect("fits").as_i128(), Some(i128::from(one) - i128::from(other)));
     }

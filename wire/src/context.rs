@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use crate::token::Tokens;
-use crate::{cloudwatch, firehose, kinesis, secrets, sqs};
+use crate::{cloudwatch, dynamodb, firehose, kinesis, secrets, sqs};
 
 /// The account that everything belongs to.
 pub(crate) const ACCOUNT: &str = "000000000000";
@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) tokens: Tokens,
     /// What Kinesis remembers between calls.
     pub(crate) kinesis: kinesis::State,
+    /// What DynamoDB remembers between calls.
+    pub(crate) dynamodb: dynamodb::State,
     /// What SQS remembers between calls.
     pub(crate) sqs: sqs::State,
     /// What CloudWatch remembers between calls.

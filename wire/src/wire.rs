@@ -85,6 +85,7 @@ impl Wire {
             transition,
             tokens: Default::default(),
             kinesis: Default::default(),
+            dynamodb: Default::default(),
             sqs: Default::default(),
             cloudwatch: Default::default(),
             firehose: Default::default(),

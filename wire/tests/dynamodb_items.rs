@@ -253,3 +253,273 @@ async fn everything_wrong_with_a_call_is_told() {
         assert_eq!(refused(&harness, operation, json!({})).await.0, "UnknownOperationException");
     }
 }
+
+/// A table with a range key and a local index that shows keys only.
+async fn make_grouped(harness: &Harness, table: &str) {
+    let attribute = |name: &str| json!({"AttributeName": name, "AttributeType": "S"});
+    let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
+    let body = json!({
+        "TableName": table, "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [key("id", "HASH"), key("at", "RANGE")],
+        "AttributeDefinitions": [attribute("id"), attribute("at"), attribute("x")],
+        "LocalSecondaryIndexes": [{"IndexName": "by-x", "KeySchema": [key("id", "HASH"), key("x", "RANGE")],
+            "Projection": {"ProjectionType": "KEYS_ONLY"}}],
+        "GlobalSecondaryIndexes": [{"IndexName": "all-x", "KeySchema": [key("x", "HASH")],
+            "Projection": {"ProjectionType": "ALL"}}],
+    });
+    done(harness, "CreateTable", body).await;
+}
+
+#[tokio::test]
+async fn a_page_of_a_local_index_counts_what_it_takes_from_the_table() {
+    let harness = Harness::start().await;
+    make_grouped(&harness, "items").await;
+    for n in 0..8 {
+        let item = json!({"id": {"S": "a"}, "at": {"S": n.to_string()}, "x": {"S": n.to_string()},
+            "even": {"BOOL": n % 2 == 0}, "data": {"S": "y".repeat(300_000)}});
+        done(&harness, "PutItem", json!({"TableName": "items", "Item": item})).await;
+    }
+    let query = |more: Value| {
+        let mut body = json!({"TableName": "items", "IndexName": "by-x", "ReturnConsumedCapacity": "TOTAL",
+            "KeyConditionExpression": "id = :a", "ExpressionAttributeValues": {":a": {"S": "a"}}});
+        for (name, value) in more.as_object().expect("an object") {
+            body[name] = value.clone();
+        }
+        body
+    };
+    let values = json!({":a": {"S": "a"}, ":t": {"BOOL": true}});
+    for more in [
+        json!({"Select": "ALL_ATTRIBUTES"}),
+        json!({"ProjectionExpression": "even"}),
+        json!({"FilterExpression": "even = :t", "ExpressionAttributeValues": values}),
+        json!({"FilterExpression": "even = :t", "ExpressionAttributeValues": values, "Select": "COUNT"}),
+    ] {
+        let page = done(&harness, "Query", query(more.clone())).await;
+        assert_eq!(page["ScannedCount"], 3, "{more}");
+        assert_ne!(page["LastEvaluatedKey"], Value::Null, "{more}");
+        assert!(
+            page["ConsumedCapacity"]["CapacityUnits"].as_f64().is_some_and(|units| units > 100.0),
+            "{page}"
+        );
+    }
+    let entries = done(&harness, "Query", query(json!({}))).await;
+    assert_eq!((&entries["Count"], &entries["LastEvaluatedKey"]), (&json!(8), &Value::Null));
+    let filtered = json!({"FilterExpression": "even = :t", "ExpressionAttributeValues": values});
+    let filtered = done(&harness, "Query", query(filtered)).await;
+    assert_eq!(
+        filtered["Items"][0].as_object().map(|item| item.len()),
+        Some(3),
+        "keys only: {}",
+        filtered["Items"][0]
+    );
+}
+
+#[tokio::test]
+async fn older_key_conditions_stand_beside_expressions() {
+    let harness = Harness::start().await;
+    make_grouped(&harness, "items").await;
+    let item = json!({"id": {"S": "a"}, "at": {"S": "1"}, "n": {"N": "1"}});
+    done(&harness, "PutItem", json!({"TableName": "items", "Item": item})).await;
+    let old = json!({"id": {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "a"}]}});
+    let body = json!({"TableName": "items", "KeyConditions": old, "FilterExpression": "n = :n",
+        "ProjectionExpression": "n", "ExpressionAttributeValues": {":n": {"N": "1"}}});
+    assert_eq!(done(&harness, "Query", body).await["Items"], json!([{"n": {"N": "1"}}]));
+    let body = json!({"TableName": "items", "KeyConditions": old, "KeyConditionExpression": "id = :a",
+        "ExpressionAttributeValues": {":a": {"S": "a"}}});
+    assert!(invalid(&harness, "Query", body).await.contains("{KeyConditions}"));
+}
+
+#[tokio::test]
+async fn pages_start_where_something_can_follow() {
+    let harness = Harness::start().await;
+    make(&harness, "single").await;
+    make_grouped(&harness, "items").await;
+    let query = |table: &str, start: Value| {
+        json!({"TableName": table, "KeyConditionExpression": "id = :a", "ExclusiveStartKey": start,
+            "ExpressionAttributeValues": {":a": {"S": "a"}}})
+    };
+    for (body, words) in [
+        (query("single", key("a")), "The provided exclusive start key is invalid: ExclusiveStartKey"),
+        (query("items", json!({"id": {"N": "1"}, "at": {"S": "1"}})), "does not match the schema"),
+        (query("items", json!({"id": {"S": "a"}, "at": {"N": "1"}})), "does not match the schema"),
+        (query("items", key("a")), "The provided starting key is invalid"),
+    ] {
+        let message = invalid(&harness, "Query", body).await;
+        assert!(message.contains(words), "{message}");
+    }
+    let mut outside = 0;
+    for segment in 0..2 {
+        let body = json!({"TableName": "single", "ExclusiveStartKey": key("a"), "Segment": segment, "TotalSegments": 2});
+        let (status, answer) = call(&harness, "Scan", body).await;
+        if status != StatusCode::OK {
+            outside += 1;
+            assert!(
+                answer["message"].as_str().is_some_and(|text| text.contains("ExclusiveStartKey")),
+                "{answer}"
+            );
+        }
+    }
+    assert_eq!(outside, 1);
+}
+
+#[tokio::test]
+async fn transactions_keep_their_size() {
+    let harness = Harness::start().await;
+    make(&harness, "items").await;
+    let large = "x".repeat(390_000);
+    let put = |n: usize| json!({"Put": {"TableName": "items", "Item": {"id": {"S": n.to_string()}, "d": {"S": large}}}});
+    let update = |n: usize| {
+        json!({"Update": {"TableName": "items", "Key": key(&n.to_string()), "UpdateExpression": "SET d = :d",
+            "ExpressionAttributeValues": {":d": {"S": large}}}})
+    };
+    for parts in [(0..11).map(put).collect::<Vec<_>>(), (0..11).map(update).collect()] {
+        let message = invalid(&harness, "TransactWriteItems", json!({"TransactItems": parts})).await;
+        assert!(message.contains("size cannot exceed"), "{message}");
+    }
+    for n in 0..11 {
+        let item = json!({"id": {"S": n.to_string()}, "d": {"S": large}});
+        done(&harness, "PutItem", json!({"TableName": "items", "Item": item})).await;
+    }
+    let get = |n: usize| json!({"Get": {"TableName": "items", "Key": key(&n.to_string()), "ProjectionExpression": "id"}});
+    let gets = |count: usize| json!({"TransactItems": (0..count).map(get).collect::<Vec<_>>()});
+    assert!(invalid(&harness, "TransactGetItems", gets(11)).await.contains("cannot exceed"));
+    assert_eq!(
+        done(&harness, "TransactGetItems", gets(10)).await["Responses"].as_array().map(Vec::len),
+        Some(10)
+    );
+}
+
+#[tokio::test]
+async fn only_the_first_part_that_cannot_be_is_told() {
+    let harness = Harness::start().await;
+    make(&harness, "items").await;
+    let put = |value: Value| json!({"Put": {"TableName": "items", "Item": {"id": value}}});
+    let parts = [put(json!({"S": "a"})), put(json!({"N": "1"})), put(json!({"N": "2"}))];
+    let (status, answer) = call(&harness, "TransactWriteItems", json!({"TransactItems": parts})).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    let codes: Vec<_> = (0..3).map(|n| answer["CancellationReasons"][n]["Code"].clone()).collect();
+    assert_eq!(codes, ["None", "ValidationError", "None"]);
+}
+
+#[tokio::test]
+async fn keys_of_indexes_are_told_in_the_words_of_the_service() {
+    let harness = Harness::start().await;
+    make_grouped(&harness, "items").await;
+    let item = |x: Value| json!({"id": {"S": "a"}, "at": {"S": "1"}, "x": x});
+    for (x, words) in [
+        (json!({"NULL": true}), "Actual: NULL IndexName"),
+        (json!({"N": "1"}), "Type mismatch for Index Key x Expected: S Actual: N"),
+        (json!({"S": ""}), "cannot contain an empty string value"),
+        (json!({"S": "x".repeat(1_025)}), "1024 bytes"),
+    ] {
+        let message =
+            invalid(&harness, "PutItem", json!({"TableName": "items", "Item": item(x.clone())})).await;
+        assert!(message.contains(words), "{message}");
+        let body = json!({"TableName": "items", "Key": {"id": {"S": "a"}, "at": {"S": "1"}},
+            "UpdateExpression": "SET x = :x", "ExpressionAttributeValues": {":x": x}});
+        let message = invalid(&harness, "UpdateItem", body).await;
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn costs_are_those_of_what_is_read_and_written() {
+    let harness = Harness::start().await;
+    make_grouped(&harness, "items").await;
+    let keys = json!({"id": {"S": "a"}, "at": {"S": "1"}});
+    let item = |bytes: usize| json!({"id": {"S": "a"}, "at": {"S": "1"}, "x": {"S": "x"}, "d": {"S": "y".repeat(bytes)}});
+    let units = |answer: &Value| answer["ConsumedCapacity"]["CapacityUnits"].as_f64().expect("units");
+    let put = |bytes: usize| json!({"TableName": "items", "Item": item(bytes), "ReturnConsumedCapacity": "INDEXES"});
+    // The table, the entry that shows all, and the entry that shows keys.
+    assert_eq!(units(&done(&harness, "PutItem", put(9_000)).await), 9.0 + 9.0 + 1.0);
+    let update = json!({"TableName": "items", "Key": keys, "UpdateExpression": "SET n = :n",
+        "ExpressionAttributeValues": {":n": {"N": "1"}}, "ReturnConsumedCapacity": "INDEXES", "ReturnValues": "UPDATED_NEW"});
+    let updated = done(&harness, "UpdateItem", update).await;
+    assert_eq!(updated["Attributes"], json!({"n": {"N": "1"}}));
+    let consumed = &updated["ConsumedCapacity"];
+    assert_eq!(consumed["Table"]["CapacityUnits"], 9.0);
+    assert_eq!(consumed["GlobalSecondaryIndexes"]["all-x"]["CapacityUnits"], 9.0);
+    assert_eq!(consumed["LocalSecondaryIndexes"], Value::Null, "its entry stays as it is");
+    let get = json!({"TableName": "items", "Key": keys, "ProjectionExpression": "n", "ConsistentRead": true,
+        "ReturnConsumedCapacity": "TOTAL"});
+    let got = done(&harness, "GetItem", get).await;
+    assert_eq!((units(&got), &got["Item"]), (3.0, &json!({"n": {"N": "1"}})));
+    let count = json!({"TableName": "items", "KeyConditionExpression": "id = :a", "Select": "COUNT",
+        "ExpressionAttributeValues": {":a": {"S": "a"}}, "ConsistentRead": true, "ReturnConsumedCapacity": "TOTAL"});
+    assert_eq!(units(&done(&harness, "Query", count).await), 3.0);
+    assert_eq!(units(&done(&harness, "PutItem", put(10)).await), 9.0 + 9.0);
+    let delete = json!({"TableName": "items", "Key": keys, "ReturnConsumedCapacity": "TOTAL"});
+    assert_eq!(units(&done(&harness, "DeleteItem", delete).await), 3.0);
+}
+
+#[tokio::test]
+async fn batches_and_names_have_their_limits() {
+    let harness = Harness::start().await;
+    make(&harness, "items").await;
+    let put = |n: usize| json!({"PutRequest": {"Item": key(&n.to_string())}});
+    let many: Vec<_> = (0..26).map(put).collect();
+    let message = invalid(&harness, "BatchWriteItem", json!({"RequestItems": {"items": many}})).await;
+    assert!(message.contains("length less than or equal to 25"), "{message}");
+    let long = "n".repeat(65_536);
+    for (more, words) in [
+        (json!({"ProjectionExpression": "#n", "ExpressionAttributeNames": {"#n": long}}), "65535"),
+        (json!({"AttributesToGet": [long]}), "65535"),
+        (json!({"AttributesToGet": [""]}), "Empty attribute name"),
+    ] {
+        let mut body = more;
+        body["TableName"] = json!("items");
+        body["Key"] = key("a");
+        let message = invalid(&harness, "GetItem", body).await;
+        assert!(message.contains(words), "{message:.300}");
+    }
+}
+
+#[tokio::test]
+async fn conditions_nest_as_deep_as_they_have_operators() {
+    let harness = Harness::start().await;
+    make(&harness, "items").await;
+    done(
+        &harness,
+        "PutItem",
+        json!({"TableName": "items", "Item": {"id": {"S": "a"}, "a": {"N": "1"}, "b": {"N": "2"}}}),
+    )
+    .await;
+    let nested = |depth: usize| format!("a<b {}{}", "or (a<b ".repeat(depth), ")".repeat(depth));
+    let update = |condition: &str| {
+        json!({"TableName": "items", "Key": key("a"), "UpdateExpression": "SET z = :z",
+            "ConditionExpression": condition, "ExpressionAttributeValues": {":z": {"N": "1"}}})
+    };
+    done(&harness, "UpdateItem", update(&nested(149))).await;
+    for condition in
+        [nested(454), "(".repeat(4_096), format!("{}a<b{}", "(".repeat(2_046), ")".repeat(2_046))]
+    {
+        invalid(&harness, "UpdateItem", update(&condition)).await;
+    }
+    let typed = |value: Value| {
+        json!({"TableName": "items", "Key": key("a"), "UpdateExpression": "SET z = :z",
+            "ConditionExpression": "attribute_type(:z, :t)",
+            "ExpressionAttributeValues": {":z": value, ":t": {"S": "N"}}})
+    };
+    done(&harness, "UpdateItem", typed(json!({"N": "2"}))).await;
+    let (code, _) = refused(&harness, "UpdateItem", typed(json!({"S": "2"}))).await;
+    assert_eq!(code, "ConditionalCheckFailedException");
+}
+
+#[tokio::test]
+async fn removals_say_what_moved_up_and_miss_nothing() {
+    let harness = Harness::start().await;
+    make(&harness, "items").await;
+    for text in ["REMOVE x.y", "REMOVE x[0]"] {
+        done(
+            &harness,
+            "UpdateItem",
+            json!({"TableName": "items", "Key": key("none"), "UpdateExpression": text}),
+        )
+        .await;
+    }
+    assert_eq!(get(&harness, "items", "none").await, Value::Null);
+    let list = json!({"L": [{"N": "1"}, {"N": "2"}, {"N": "3"}]});
+    done(&harness, "PutItem", json!({"TableName": "items", "Item": {"id": {"S": "a"}, "c": list}})).await;
+    let body = json!({"TableName": "items", "Key": key("a"), "UpdateExpression": "REMOVE c[1]", "ReturnValues": "UPDATED_NEW"});
+    assert_eq!(done(&harness, "UpdateItem", body).await["Attributes"], json!({"c": {"L": [{"N": "3"}]}}));
+}

@@ -160,9 +160,7 @@ async fn streams_that_never_were_are_not_found() {
     let harness = Harness::start().await;
     let arn = stream_of(&make(&harness, "orders", with_stream()).await);
     make(&harness, "others", json!({})).await;
-    for other in
-        [arn.replace("orders", "others"), arn.replace("changes-", "changes-9"), format!("{arn}x"), "x".into()]
-    {
+    for other in [arn.replace("orders", "others"), arn.replace("changes-", "changes-9"), format!("{arn}x")] {
         let (code, _) = refused(&harness, "DescribeStream", json!({"StreamArn": other})).await;
         assert_eq!(code, "ResourceNotFoundException", "{other}");
     }
@@ -228,4 +226,238 @@ async fn what_cannot_be_altered_stays() {
         assert_eq!(code, "ValidationException", "{body}: {message}");
     }
     assert_eq!(done(&harness, "DescribeTable", json!({"TableName": "orders"})).await, before);
+}
+
+#[tokio::test]
+async fn changes_of_settings_at_once_lose_nothing() {
+    let harness = Harness::start().await;
+    make(&harness, "orders", json!({})).await;
+    for round in 0..20 {
+        let protected = round % 2 == 0;
+        let class = ["STANDARD", "STANDARD_INFREQUENT_ACCESS"][round / 2 % 2];
+        let (one, other) = tokio::join!(
+            done(
+                &harness,
+                "UpdateTable",
+                json!({"TableName": "orders", "DeletionProtectionEnabled": protected})
+            ),
+            done(&harness, "UpdateTable", json!({"TableName": "orders", "TableClass": class})),
+        );
+        drop((one, other));
+        let table = done(&harness, "DescribeTable", json!({"TableName": "orders"})).await["Table"].clone();
+        assert_eq!(table["DeletionProtectionEnabled"], json!(protected), "round {round}");
+        assert_eq!(table["TableClassSummary"]["TableClass"], json!(class), "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn tables_that_are_made_and_deleted_at_once_are_one_or_the_other() {
+    let harness = Harness::start().await;
+    let create = json!({
+        "TableName": "orders", "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+    });
+    for _ in 0..50 {
+        let (made, _) = tokio::join!(
+            call(&harness, "CreateTable", create.clone()),
+            call(&harness, "DeleteTable", json!({"TableName": "orders"})),
+        );
+        let kind = made.1["__type"].as_str().unwrap_or_default();
+        let there = kind.ends_with("#ResourceInUseException");
+        assert!(made.0 == StatusCode::OK || there, "{}", made.1);
+    }
+}
+
+#[tokio::test]
+async fn a_position_that_is_trimmed_is_refused() {
+    let harness = Harness::start().await;
+    let arn = stream_of(&make(&harness, "orders", with_stream()).await);
+    for n in 0..3 {
+        put(&harness, "orders", json!({"id": {"S": "a"}, "n": {"N": n.to_string()}})).await;
+    }
+    let (records, _) = read(&harness, iterators(&harness, &arn, "TRIM_HORIZON").await).await;
+    let numbers: Vec<_> = records.iter().map(|r| r["dynamodb"]["SequenceNumber"].clone()).collect();
+    assert_eq!(numbers.len(), 3);
+    let described = done(&harness, "DescribeStream", json!({"StreamArn": arn})).await;
+    let mut shard = Value::Null;
+    for candidate in described["StreamDescription"]["Shards"].as_array().expect("shards") {
+        let body =
+            json!({"StreamArn": arn, "ShardId": candidate["ShardId"], "ShardIteratorType": "TRIM_HORIZON"});
+        let iterator = done(&harness, "GetShardIterator", body).await["ShardIterator"].clone();
+        let read = done(&harness, "GetRecords", json!({"ShardIterator": iterator})).await;
+        if read["Records"].as_array().is_some_and(|records| !records.is_empty()) {
+            shard = candidate["ShardId"].clone();
+        }
+    }
+    let at = |kind: &str, number: &Value| json!({"StreamArn": arn, "ShardId": shard, "ShardIteratorType": kind, "SequenceNumber": number});
+    let early = done(&harness, "GetShardIterator", at("AFTER_SEQUENCE_NUMBER", &numbers[0])).await;
+    let early = early["ShardIterator"].clone();
+    harness.clock.advance(Duration::from_secs(25 * 3600));
+    // The last number stays known when the server starts again.
+    let engine = harness.engine.clone();
+    tokio::task::spawn_blocking(move || engine.upkeep()).await.expect("upkeep");
+    let harness = harness.crash().await;
+    put(&harness, "orders", json!({"id": {"S": "a"}, "n": {"N": "3"}})).await;
+    for (kind, number) in [
+        ("AT_SEQUENCE_NUMBER", &numbers[0]),
+        ("AT_SEQUENCE_NUMBER", &numbers[2]),
+        ("AFTER_SEQUENCE_NUMBER", &numbers[0]),
+        ("AFTER_SEQUENCE_NUMBER", &numbers[1]),
+    ] {
+        let (code, message) = refused(&harness, "GetShardIterator", at(kind, number)).await;
+        assert_eq!(code, "TrimmedDataAccessException", "{kind} {number}: {message}");
+    }
+    let (code, _) = refused(&harness, "GetRecords", json!({"ShardIterator": early})).await;
+    assert_eq!(code, "ExpiredIteratorException");
+    // Whoever has read the last one that is gone has missed nothing.
+    let iterator = done(&harness, "GetShardIterator", at("AFTER_SEQUENCE_NUMBER", &numbers[2])).await;
+    let iterator = iterator["ShardIterator"].as_str().expect("an iterator").to_owned();
+    assert_eq!(read(&harness, vec![iterator]).await.0.len(), 1);
+    let (records, next) = read(&harness, iterators(&harness, &arn, "TRIM_HORIZON").await).await;
+    assert_eq!((records.len(), next.len()), (1, 4));
+    assert_eq!(read(&harness, next).await.0.len(), 0);
+}
+
+#[tokio::test]
+async fn streams_are_asked_for_in_the_right_form() {
+    let harness = Harness::start().await;
+    let arn = stream_of(&make(&harness, "orders", with_stream()).await);
+    let described = done(&harness, "DescribeStream", json!({"StreamArn": arn})).await;
+    let shard = described["StreamDescription"]["Shards"][0]["ShardId"].clone();
+    let filter = |filter: Value| json!({"StreamArn": arn, "ShardFilter": filter});
+    for (operation, body) in [
+        ("DescribeStream", json!({"StreamArn": "nonsense, and long enough to be an address of a stream"})),
+        ("ListStreams", json!({"ExclusiveStartStreamArn": "nonsense, and long enough to be an address"})),
+        ("DescribeStream", filter(json!({"ShardId": shard}))),
+        ("DescribeStream", filter(json!({"Type": "CHILD_SHARDS"}))),
+        ("DescribeStream", filter(json!({"Type": "CHILD_SHARDS", "ShardId": "short"}))),
+    ] {
+        let (code, message) = refused(&harness, operation, body.clone()).await;
+        assert_eq!(code, "ValidationException", "{body}: {message}");
+    }
+    let behind = json!({"StreamArn": arn, "ExclusiveStartShardId": "z".repeat(40)});
+    let listed = done(&harness, "DescribeStream", behind).await;
+    assert_eq!(listed["StreamDescription"]["Shards"], json!([]));
+}
+
+#[tokio::test]
+async fn a_stream_is_as_old_as_it_is_and_not_as_its_table() {
+    let harness = Harness::start().await;
+    let table = make(&harness, "orders", json!({})).await;
+    harness.clock.advance(Duration::from_secs(3600));
+    let body = json!({"TableName": "orders", "StreamSpecification": with_stream()["StreamSpecification"]});
+    let altered = done(&harness, "UpdateTable", body).await["TableDescription"].clone();
+    let arn = stream_of(&altered);
+    let described = done(&harness, "DescribeStream", json!({"StreamArn": arn})).await;
+    let seconds = |value: &Value| value.as_f64().expect("a time");
+    let begun = seconds(&described["StreamDescription"]["CreationRequestDateTime"]);
+    assert!(begun - seconds(&table["CreationDateTime"]) >= 3600.0);
+    let harness = harness.crash().await;
+    assert_eq!(done(&harness, "DescribeStream", json!({"StreamArn": arn})).await, described);
+}
+
+#[tokio::test]
+async fn a_deleted_table_says_little() {
+    let harness = Harness::start().await;
+    let index = json!([{"IndexName": "by-x", "Projection": {"ProjectionType": "ALL"},
+        "KeySchema": [{"AttributeName": "x", "KeyType": "HASH"}]}]);
+    let definitions =
+        json!([{"AttributeName": "id", "AttributeType": "S"}, {"AttributeName": "x", "AttributeType": "S"}]);
+    let more = json!({"GlobalSecondaryIndexes": index, "AttributeDefinitions": definitions});
+    let made = make(&harness, "orders", more).await;
+    let gone =
+        done(&harness, "DeleteTable", json!({"TableName": "orders"})).await["TableDescription"].clone();
+    assert_eq!(gone["TableStatus"], "DELETING");
+    assert_eq!(gone["TableId"], made["TableId"]);
+    for member in ["KeySchema", "AttributeDefinitions", "CreationDateTime", "GlobalSecondaryIndexes"] {
+        assert_ne!(made[member], Value::Null, "{member}");
+        assert_eq!(gone[member], Value::Null, "{member}");
+    }
+}
+
+#[tokio::test]
+async fn tables_and_indexes_that_cannot_be_are_told_in_the_words_of_the_service() {
+    let harness = Harness::start().await;
+    let attribute = |name: &str, kind: &str| json!({"AttributeName": name, "AttributeType": kind});
+    let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
+    let index = |projection: Value| json!({"IndexName": "by-x", "KeySchema": [key("x", "HASH")], "Projection": projection});
+    let base = json!({
+        "TableName": "orders", "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [key("id", "HASH"), key("at", "RANGE")],
+        "AttributeDefinitions": [attribute("id", "S"), attribute("at", "S"), attribute("x", "S")],
+    });
+    let included = |names: Value| json!({"ProjectionType": "INCLUDE", "NonKeyAttributes": names});
+    let local = json!([{"IndexName": "own", "KeySchema": [key("x", "HASH"), key("at", "RANGE")],
+        "Projection": {"ProjectionType": "ALL"}}]);
+    for (more, words) in [
+        (
+            json!({"AttributeDefinitions": [attribute("id", "S"), attribute("id", "N")]}),
+            "Duplicate AttributeName",
+        ),
+        (json!({"LocalSecondaryIndexes": local}), "same leading hash key"),
+        (json!({"GlobalSecondaryIndexes": [index(included(json!(["a", "a"])))]}), "Duplicate value"),
+        (
+            json!({"GlobalSecondaryIndexes": [index(included(json!(["a".repeat(256)])))]}),
+            "less than or equal to 255",
+        ),
+    ] {
+        let mut body = base.clone();
+        for (name, value) in more.as_object().expect("an object") {
+            body[name] = value.clone();
+        }
+        let (code, message) = refused(&harness, "CreateTable", body).await;
+        assert!(code == "ValidationException" && message.contains(words), "{code}: {message}");
+    }
+    let all = json!({"ProjectionType": "ALL"});
+    let mut body = base.clone();
+    body["GlobalSecondaryIndexes"] = json!([index(all.clone())]);
+    done(&harness, "CreateTable", body).await;
+    let mut second = index(all);
+    second["IndexName"] = json!("again");
+    let update = |definitions: Value, update: Value| json!({"TableName": "orders", "AttributeDefinitions": definitions, "GlobalSecondaryIndexUpdates": [update]});
+    for (body, words) in [
+        (update(json!([]), json!({"Create": second})), "AttributeDefinitions"),
+        (update(json!([attribute("x", "N")]), json!({"Create": second})), "redefined"),
+        (
+            update(json!([attribute("x", "S")]), json!({"Create": second, "Delete": {"IndexName": "by-x"}})),
+            "one of",
+        ),
+    ] {
+        let (code, message) = refused(&harness, "UpdateTable", body).await;
+        assert!(code == "ValidationException" && message.contains(words), "{code}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn tags_are_for_tables_and_of_plain_characters() {
+    let harness = Harness::start().await;
+    let arn = make(&harness, "orders", json!({})).await["TableArn"].as_str().expect("an ARN").to_owned();
+    let tag = |arn: &str, key: &str, value: &str| json!({"ResourceArn": arn, "Tags": [{"Key": key, "Value": value}]});
+    done(&harness, "TagResource", tag(&arn, "owner", "a.b_c:d/e=f+g-h@i j ü")).await;
+    for body in [
+        tag(&arn, "owner!", "x"),
+        tag(&arn, "owner", "\"x\""),
+        tag(&format!("{arn}/index/by-x"), "owner", "x"),
+        tag("orders", "owner", "x"),
+    ] {
+        let (code, message) = refused(&harness, "TagResource", body.clone()).await;
+        assert_eq!(code, "ValidationException", "{body}: {message}");
+    }
+    let (_, message) = refused(&harness, "ListTagsOfResource", json!({"ResourceArn": "orders"})).await;
+    assert!(message.contains("ARNs must start with 'arn:'"), "{message}");
+}
+
+#[tokio::test]
+async fn expiry_is_turned_off_by_its_own_name() {
+    let harness = Harness::start().await;
+    make(&harness, "orders", json!({})).await;
+    let set = |enabled: bool, name: &str| json!({"TableName": "orders", "TimeToLiveSpecification": {"Enabled": enabled, "AttributeName": name}});
+    done(&harness, "UpdateTimeToLive", set(true, "until")).await;
+    let (code, message) = refused(&harness, "UpdateTimeToLive", set(false, "other")).await;
+    assert!(
+        code == "ValidationException" && message.contains("active on a different AttributeName"),
+        "{message}"
+    );
+    done(&harness, "UpdateTimeToLive", set(false, "until")).await;
 }

@@ -85,7 +85,8 @@ async fn a_refusal_changes_nothing_and_says_why() {
         (&[("x-amz-content-sha256", "nonsense")], "400 InvalidArgument"),
         (&[("if-none-match", "*")], "412 PreconditionFailed"),
         (&[("if-match", "\"other\"")], "412 PreconditionFailed"),
-        (&[("x-amz-server-side-encryption", "AES256")], "501 NotImplemented"),
+        (&[("x-amz-server-side-encryption", "aws:kms")], "501 NotImplemented"),
+        (&[("x-amz-server-side-encryption-customer-algorithm", "AES256")], "501 NotImplemented"),
         (&[("x-amz-acl", "public-read")], "400 AccessControlListNotSupported"),
         (&[("x-amz-expected-bucket-owner", "1")], "403 AccessDenied"),
         (&[("x-amz-meta-a", &"x".repeat(2_048))], "400 MetadataTooLarge"),
@@ -242,4 +243,38 @@ async fn buckets_are_made_listed_and_removed() {
     assert_eq!(refused(&harness, "PUT /photos?versioning", &[], "x").await, "501 NotImplemented");
     assert_eq!(refused(&harness, "GET /photos?policy", &[], "").await, "404 NoSuchBucketPolicy");
     assert!(!done(&harness, "GET /photos?versioning", &[], "").await.text().contains("Status"));
+}
+
+#[tokio::test]
+async fn the_encryption_that_every_client_asks_for_is_granted() {
+    let harness = start().await;
+    let asked = [("x-amz-server-side-encryption", "AES256")];
+    let put = done(&harness, "PUT /photos/a", &asked, "hello").await;
+    assert_eq!(put.header(asked[0].0), "AES256");
+    let plain = done(&harness, "PUT /photos/b", &[], "hello").await;
+    assert_eq!(plain.header(asked[0].0), "", "nothing is claimed that was not asked for");
+    assert_eq!(done(&harness, "GET /photos/a", &[], "").await.body, "hello");
+}
+
+#[tokio::test]
+async fn an_object_without_a_checksum_gets_one() {
+    let harness = start().await;
+    done(&harness, "PUT /photos/a", &[], "hello").await;
+    let shown = [("x-amz-checksum-mode", "ENABLED")];
+    let found = get(&harness, "/photos/a", &shown).await;
+    assert_eq!(found.header("x-amz-checksum-crc64nvme"), "M3eFcAZSQlc=");
+    assert_eq!(found.header("x-amz-checksum-type"), "FULL_OBJECT");
+    done(&harness, "PUT /photos/b", &[("x-amz-checksum-crc32", "NhCmhg==")], "hello").await;
+    let found = get(&harness, "/photos/b", &shown).await;
+    let sums = (found.header("x-amz-checksum-crc32"), found.header("x-amz-checksum-crc64nvme"));
+    assert_eq!(sums, ("NhCmhg==", ""), "one is enough");
+}
+
+#[tokio::test]
+async fn an_object_that_must_be_there_is_deleted_once() {
+    let harness = start().await;
+    done(&harness, "PUT /photos/a", &[], "hello").await;
+    let present = [("if-match", "*")];
+    done(&harness, "DELETE /photos/a", &present, "").await;
+    assert_eq!(refused(&harness, "DELETE /photos/a", &present, "").await, "404 NoSuchKey");
 }

@@ -183,3 +183,26 @@ async fn checksums_of_parts_are_compared() {
     let full = [("x-amz-checksum-algorithm", "SHA256"), ("x-amz-checksum-type", "FULL_OBJECT")];
     assert_eq!(refused(&harness, "POST /photos/sum?uploads", &full, "").await, "400 InvalidRequest");
 }
+
+#[tokio::test]
+async fn the_copy_of_an_object_in_parts_is_in_one_piece() {
+    let harness = start().await;
+    let id = begin(&harness, "joined", &[("x-amz-checksum-algorithm", "CRC32")]).await;
+    let path = format!("/photos/joined?uploadId={id}");
+    let (one, two) = ("x".repeat(PART), "y");
+    let tags = [put_part(&harness, &path, 1, one.clone()).await, put_part(&harness, &path, 2, two).await];
+    let list = completion(&[(1, &tags[0]), (2, &tags[1])]);
+    let joined = done(&harness, &format!("POST {path}"), &[], list).await.one("ETag");
+    assert!(joined.contains("-2"), "{joined}");
+    let copied = [("x-amz-copy-source", "/photos/joined")];
+    done(&harness, "PUT /photos/copy", &copied, "").await;
+    done(&harness, "PUT /photos/whole", &[], format!("{one}{two}")).await;
+    let shown = [("x-amz-checksum-mode", "ENABLED")];
+    let copy = done(&harness, "HEAD /photos/copy", &shown, "").await;
+    let whole = done(&harness, "HEAD /photos/whole", &shown, "").await;
+    assert_eq!(copy.header("etag"), whole.header("etag"));
+    assert_eq!(copy.header("x-amz-checksum-type"), "FULL_OBJECT");
+    let sum = copy.header("x-amz-checksum-crc32");
+    assert!(!sum.is_empty() && !sum.contains('-'), "{sum}");
+    assert_eq!(copy.header("x-amz-mp-parts-count"), "");
+}

@@ -115,6 +115,7 @@ fn summary(
         bytes: count(described.table_size_bytes),
         indexes,
         changes,
+        changes_since: None,
     })
 }
 

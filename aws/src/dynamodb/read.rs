@@ -33,7 +33,11 @@ impl Texts {
             filter: reading.filter.as_ref().map(|filter| expressions.condition(filter)),
             projection: reading.projection.as_ref().map(|parts| expressions.projection(&parts.0)),
             limit: reading.limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX)),
-            select: reading.count_only.then_some(Select::Count),
+            select: match (reading.count_only, reading.whole && reading.projection.is_none()) {
+                (true, _) => Some(Select::Count),
+                (false, true) => Some(Select::AllAttributes),
+                (false, false) => None,
+            },
             placeholders: expressions.placeholders(),
         })
     }
@@ -130,7 +134,8 @@ fn page(
     let count = |number: i32| usize::try_from(number).unwrap_or_default();
     let items = items.unwrap_or_default().into_iter().map(item).collect::<Result<Vec<Item>>>()?;
     let last = last.filter(|last| !last.is_empty()).map(item).transpose()?;
-    Ok(ItemPage { items, returned: count(returned), evaluated: count(evaluated), last })
+    let bytes = items.iter().map(Item::size).sum();
+    Ok(ItemPage { items, returned: count(returned), evaluated: count(evaluated), bytes, last })
 }
 
 /// The index that is read, if it is not the table.

@@ -2,7 +2,7 @@
 //!
 //! Every transaction has a token, the caller's or one of our own: sent again within ten minutes it happens once.
 
-use anabranch_model::table::{Action, Item, Token, Write, check_parts};
+use anabranch_model::table::{Action, Item, Token, Write, check_parts, check_transaction_bytes};
 use anabranch_model::{Error, Result, TableName, limits};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{ConditionCheck, Delete, Put, TransactWriteItem, Update};
@@ -20,7 +20,7 @@ impl Tables {
         token: Option<Token>,
     ) -> Result<()> {
         check_parts("a transaction", writes.len(), limits::TRANSACTION_ITEMS_MAX)?;
-        check_size(writes)?;
+        check_transaction_bytes(writes.iter().map(|(_, write)| write))?;
         let deadline = self.soon();
         self.check_writes(writes, deadline).await?;
         let parts = writes.iter().map(|(table, write)| part(table, write)).collect::<Result<Vec<_>>>()?;
@@ -76,19 +76,6 @@ fn in_order(request: &mut HttpRequest) {
     let text = body.to_string();
     request.headers_mut().insert("content-length", text.len().to_string());
     *request.body_mut() = SdkBody::from(text);
-}
-
-fn check_size(writes: &[(TableName, Write)]) -> Result<()> {
-    let size = |write: &Write| match &write.action {
-        Action::Put(item) => item.size(),
-        _ => 0,
-    };
-    let bytes: usize = writes.iter().map(|(_, write)| size(write)).sum();
-    let limit = limits::TRANSACTION_BYTES_MAX;
-    if bytes > limit {
-        return Err(Error::Invalid(format!("a transaction has {bytes} bytes: at most {limit} are allowed")));
-    }
-    Ok(())
 }
 
 /// A part as DynamoDB takes it.

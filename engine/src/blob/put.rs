@@ -212,8 +212,17 @@ impl Core {
             return Err(Error::BodyTooLarge { limit_bytes: BODY_BYTES_MAX });
         }
         let body = self.open_body(source.0, source.1, found, 0..meta.size).await?;
-        let expected = BodyOptions { size: Some(meta.size), md5: meta.etag.md5(), ..BodyOptions::default() };
-        let TakenBody { place, .. } = self.take_body(body, expected, self.inline_bytes_max()).await?;
+        let expected = BodyOptions {
+            size: Some(meta.size),
+            md5: meta.etag.md5(),
+            computed: meta.checksums.iter().map(|checksum| checksum.algorithm()).collect(),
+            ..BodyOptions::default()
+        };
+        let TakenBody { digest, place } = self.take_body(body, expected, self.inline_bytes_max()).await?;
+        // The copy is put at once, whatever the source was.
+        meta.etag = ETag::of_md5(digest.md5);
+        meta.checksums = digest.checksums;
+        meta.parts = None;
         meta.properties = options.properties.unwrap_or(meta.properties);
         meta.modified_at = Timestamp::from_millis(self.now_ms());
         self.place(Placing { bucket: target.0, key: target.1, condition: &options.target, meta, place }).await

@@ -194,6 +194,7 @@ impl Table {
             bytes: view.tally.table.bytes,
             indexes: indexes.collect(),
             changes: shape.log.as_ref().map(|log| log.name.clone()),
+            changes_since: shape.log.as_ref().map(|log| Timestamp::from_millis(log.begun_at())),
         }
     }
 }

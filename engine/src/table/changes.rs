@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use anabranch_model::table::{Change, Key};
 use anabranch_model::{
-    Batch, Error, Follow, Next, Position, ReadLimit, Record, Result, Shard, ShardId, StreamName, Timestamp,
+    Batch, Error, Follow, Next, Position, ReadLimit, Record, Result, SequenceNumber, Shard, ShardId,
+    StreamName, Timestamp,
 };
 use bytes::Bytes;
 use futures_util::stream;
@@ -18,7 +19,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
 use super::catalogue::damaged;
-use super::layout::{BEGUN, ENDED, log_key, log_prefix, put_bytes, shard_prefix, take_bytes};
+use super::layout::{BEGUN, ENDED, TRIMMED, log_key, log_prefix, put_bytes, shard_prefix, take_bytes};
 use crate::core::Core;
 use crate::encoding::{Malformed, Put, Take};
 use crate::rows::change::place;
@@ -37,14 +38,21 @@ pub struct Log {
     /// When the last record of each shard arrived, in the order of the journal, in milliseconds.
     pub arrivals: Mutex<[u64; SHARDS as usize]>,
     life: RwLock<Life>,
+    /// The record that was removed last from each shard.
+    trimmed: Mutex<[Option<Place>; SHARDS as usize]>,
     /// Told when there are new records, or the stream has ended.
     changed: Notify,
 }
+
+/// Where a record stands: the position of its frame, and its number there.
+type Place = (u64, u16);
 
 /// From where to where a stream goes: positions of the journal.
 #[derive(Clone, Copy, Debug, Default)]
 struct Life {
     begun: u64,
+    /// In milliseconds.
+    begun_at: u64,
     ended: Option<(u64, u64)>,
 }
 
@@ -58,11 +66,19 @@ impl Log {
     /// A stream that begins with the frame that is being written.
     pub fn new(number: u64) -> Result<Log> {
         let name = StreamName::new(&format!("changes-{number}"))?;
-        Ok(Log { name, number, arrivals: Mutex::default(), life: RwLock::default(), changed: Notify::new() })
+        Ok(Log {
+            name,
+            number,
+            arrivals: Mutex::default(),
+            life: RwLock::default(),
+            trimmed: Mutex::default(),
+            changed: Notify::new(),
+        })
     }
 
     /// The rows of a new stream.
     pub fn begin(&self, now: u64) -> Vec<RowChange> {
+        self.life.write().begun_at = now;
         vec![RowChange::put(log_key(&self.name), self.number.to_le_bytes().to_vec()), self.marker(BEGUN, now)]
     }
 
@@ -107,6 +123,11 @@ impl Log {
         self.changed.notify_waiters();
     }
 
+    /// When the stream began, in milliseconds.
+    pub fn begun_at(&self) -> u64 {
+        self.life.read().begun_at
+    }
+
     /// When the stream ended, in milliseconds.
     pub fn ended_at(&self) -> Option<u64> {
         self.life.read().ended.map(|(_, time)| time)
@@ -123,6 +144,23 @@ impl Log {
             ends_before: life.ended.map(|(position, _)| number(sequence(position, 0))),
             closed_at: life.ended.map(|(_, time)| Timestamp::from_millis(time)),
         })
+    }
+
+    fn trimmed_key(&self, shard: u8) -> Vec<u8> {
+        place(&shard_prefix(self.number, TRIMMED), u64::from(shard), 0)
+    }
+
+    /// The record that was removed last from a shard.
+    pub fn trimmed(&self, id: &ShardId) -> Result<Option<SequenceNumber>> {
+        let trimmed = self.trimmed.lock()[usize::from(self.shard(id)?)];
+        Ok(trimmed.map(|(position, index)| number(sequence(position, u32::from(index)))))
+    }
+
+    /// Tells readers what was removed last from a shard.
+    pub fn show_trimmed(&self, removed: &Removed) {
+        for (shard, last) in &removed.last {
+            self.trimmed.lock()[usize::from(*shard)] = Some(*last);
+        }
     }
 
     fn shard(&self, id: &ShardId) -> Result<u8> {
@@ -196,7 +234,7 @@ impl Stored {
 }
 
 /// The position and the index behind the prefix of a row's key.
-fn place_of(key: &[u8]) -> Option<(u64, u16)> {
+fn place_of(key: &[u8]) -> Option<Place> {
     let (rest, index) = key.split_last_chunk::<2>()?;
     let (_, position) = rest.split_last_chunk::<8>()?;
     Some((u64::from_be_bytes(*position), u16::from_be_bytes(*index)))
@@ -208,16 +246,23 @@ impl Log {
         for marker in [BEGUN, ENDED] {
             let found = first(rows, &shard_prefix(self.number, marker), 0, 0, Order::Forward)?;
             let Some(((position, _), value)) = found else { continue };
+            let time = value.as_ref().try_into().map(u64::from_le_bytes);
+            let time = time.map_err(|_| damaged("stream of changes"))?;
             match marker {
-                BEGUN => life.begun = position,
-                _ => {
-                    let time = value.as_ref().try_into().map(u64::from_le_bytes);
-                    life.ended = Some((position, time.map_err(|_| damaged("stream of changes"))?));
-                }
+                BEGUN => (life.begun, life.begun_at) = (position, time),
+                _ => life.ended = Some((position, time)),
             }
         }
         *self.life.write() = life;
         for shard in 0..SHARDS {
+            if let Some(row) = rows.get(&self.trimmed_key(shard))? {
+                let mut take = Take(&row);
+                let (position, index) = (take.u64(), take.u32().map(u16::try_from));
+                let (Ok(position), Ok(Ok(index))) = (position, index) else {
+                    return Err(damaged("stream of changes"));
+                };
+                self.trimmed.lock()[usize::from(shard)] = Some((position, index));
+            }
             let last = first(rows, &shard_prefix(self.number, shard), u64::MAX, u16::MAX, Order::Backward)?;
             if let Some((_, row)) = last {
                 let stored = Stored::decode(&row).map_err(|_| damaged("change"))?;
@@ -266,7 +311,10 @@ impl Core {
         let ended = log.life.read().ended.is_some();
         let position = self.published.lock().position;
         let rows = self.rows.snapshot()?;
-        let start = resolve(&rows, &prefix, from, position)?;
+        // What is trimmed is passed over, whatever the position.
+        let trimmed = log.trimmed.lock()[usize::from(number_of_shard)];
+        let horizon = trimmed.map_or((0, 0), |(position, index)| (position, index.saturating_add(1)));
+        let start = resolve(&rows, &prefix, from, position)?.max(horizon);
         let limit = limit.clamped();
         let (mut records, mut bytes, mut more) = (Vec::new(), 0, false);
         let (at, end) = (place(&prefix, start.0, start.1), place(&prefix, u64::MAX, u16::MAX));
@@ -340,7 +388,7 @@ fn resolve(rows: &Snapshot, prefix: &[u8], from: Position, published: u64) -> Re
         let (position, index) = ((sequence >> 32) as u64, sequence as u32);
         u16::try_from(index).map_or((position + 1, 0), |index| (position, index))
     };
-    let known = |sequence: anabranch_model::SequenceNumber| sequence.as_u128().unwrap_or(u128::MAX >> 32);
+    let known = |sequence: SequenceNumber| sequence.as_u128().unwrap_or(u128::MAX >> 32);
     Ok(match from {
         Position::TrimHorizon => (0, 0),
         Position::Latest => (published, 0),
@@ -374,22 +422,47 @@ fn behind(rows: &Snapshot, prefix: &[u8], read: Timestamp) -> Result<Duration> {
     Ok(Timestamp::from_millis(last.arrival).since(read))
 }
 
-/// Rows of a shard that arrived before `time`, up to `count` of them.
-pub fn expired(rows: &Snapshot, log: &Log, time: u64, count: usize) -> Result<Vec<Bytes>> {
-    let mut keys = Vec::new();
+/// Records that are to be removed, and the last one of each shard among them.
+pub struct Removed {
+    keys: Vec<Bytes>,
+    last: BTreeMap<u8, Place>,
+}
+
+impl Removed {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// The rows that remove them, and say so.
+    pub fn changes(&self, log: &Log) -> Vec<RowChange> {
+        let said = self.last.iter().map(|(shard, (position, index))| {
+            let mut value = Vec::with_capacity(12);
+            value.put_u64(*position);
+            value.put_u32(u32::from(*index));
+            RowChange::put(log.trimmed_key(*shard), value)
+        });
+        self.keys.iter().cloned().map(RowChange::remove).chain(said).collect()
+    }
+}
+
+/// Records of a stream that arrived before `time`, up to `count` of them.
+pub fn expired(rows: &Snapshot, log: &Log, time: u64, count: usize) -> Result<Removed> {
+    let mut removed = Removed { keys: Vec::new(), last: BTreeMap::new() };
     for shard in 0..SHARDS {
         let prefix = shard_prefix(log.number, shard);
         let (start, end) = (place(&prefix, 0, 0), place(&prefix, u64::MAX, u16::MAX));
         rows.range((Bound::Included(&start), Bound::Included(&end)), Order::Forward, |key, value| {
             let arrival = Take(value).u64().map_err(|_| damaged("change"))?;
-            if arrival >= time || keys.len() >= count {
+            if arrival >= time || removed.keys.len() >= count {
                 return Ok(ControlFlow::Break(()));
             }
-            keys.push(Bytes::copy_from_slice(key));
+            removed.last.insert(shard, place_of(key).ok_or_else(|| damaged("change"))?);
+            removed.keys.push(Bytes::copy_from_slice(key));
             Ok(ControlFlow::Continue(()))
         })?;
     }
-    Ok(keys)
+    Ok(removed)
 }
 
 /// The rows that remove a stream as a whole.

@@ -30,6 +30,8 @@ const ENTRY: u8 = 3;
 pub const BEGUN: u8 = 0xfe;
 /// The same for its end.
 pub const ENDED: u8 = 0xff;
+/// The same for what was removed last from each of its shards.
+pub const TRIMMED: u8 = 0xfd;
 
 /// A table as its row has it.
 #[derive(Clone, Debug, PartialEq, Eq)]

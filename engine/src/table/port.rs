@@ -8,8 +8,8 @@ use anabranch_model::table::{
     TableSummary, Token, Write,
 };
 use anabranch_model::{
-    Batch, Capabilities, Error, Follow, Page, Position, ReadLimit, Result, Shard, ShardId, ShardSource,
-    StreamName, TableName,
+    Batch, Capabilities, Error, Follow, Page, Position, ReadLimit, Result, SequenceNumber, Shard, ShardId,
+    ShardSource, StreamName, TableName,
 };
 use async_trait::async_trait;
 
@@ -116,6 +116,10 @@ impl ShardSource for Changes {
     ) -> Result<Batch> {
         let log = self.0.tables.logs.log(stream)?;
         self.0.read_changes(&log, shard, from, limit)
+    }
+
+    async fn trimmed(&self, stream: &StreamName, shard: &ShardId) -> Result<Option<SequenceNumber>> {
+        self.0.tables.logs.log(stream)?.trimmed(shard)
     }
 
     async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow> {

@@ -5,7 +5,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use anabranch_model::table::{
-    Get, Got, IndexOptions, IndexScope, Item, ItemPage, PageFilling, Query, Reading, Scan, check_parts,
+    Get, Got, IndexOptions, Item, ItemPage, PageFilling, Query, Reading, Scan, check_parts, check_read_bytes,
 };
 use anabranch_model::{Error, Result, TableName, limits};
 
@@ -26,8 +26,10 @@ impl Core {
     /// Reads items of one moment.
     pub fn transact_get(&self, gets: &[(TableName, Get)]) -> Result<Vec<Option<Item>>> {
         check_parts("a transaction", gets.len(), limits::TRANSACTION_ITEMS_MAX)?;
-        let mut found = Vec::with_capacity(gets.len());
+        let (mut found, mut bytes) = (Vec::with_capacity(gets.len()), 0);
         self.each_get(gets, |get, item| {
+            bytes += item.as_ref().map_or(0, Item::size);
+            check_read_bytes(bytes)?;
             found.push(item.map(|item| get.show(item)).transpose()?);
             Ok(true)
         })?;
@@ -111,13 +113,16 @@ struct Stretch<'a> {
     index: Option<(&'a IndexOptions, &'a IndexRow)>,
     reading: &'a Reading,
     prefix: Vec<u8>,
+    /// Whether the items of an index are taken from the table.
+    looks_up: bool,
 }
 
 impl<'a> Stretch<'a> {
     fn new(table: &'a Arc<Table>, shape: &'a Shape, reading: &'a Reading) -> Result<Stretch<'a>> {
         let index = shape.index(&table.name, reading.index.as_ref())?;
         let prefix = index.map_or_else(|| items(table.number), |(_, row)| entries(row.number));
-        Ok(Stretch { table, shape, index, reading, prefix })
+        let looks_up = index.is_some_and(|(index, _)| reading.looks_up(&shape.options, index));
+        Ok(Stretch { table, shape, index, reading, prefix, looks_up })
     }
 
     /// A page of what lies from `from` on and before `before`, behind the start of the reading.
@@ -150,8 +155,7 @@ impl<'a> Stretch<'a> {
 
     /// What a reader is shown of an entry: a local index finds in the table what it does not show itself.
     fn item(&self, rows: &Snapshot, entry: Item) -> Result<Item> {
-        let local = self.index.is_some_and(|(options, _)| options.scope == IndexScope::Local);
-        if !local || self.reading.projection.is_none() {
+        if !self.looks_up {
             return Ok(entry);
         }
         let key = self.shape.options.key.key_of(&entry)?;

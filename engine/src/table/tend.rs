@@ -171,11 +171,11 @@ impl Core {
                 continue;
             }
             loop {
-                let keys = expired(&self.rows.snapshot()?, &log, horizon, REMOVED_AT_ONCE)?;
-                let changes: Vec<Change> = keys.into_iter().map(Change::remove).collect();
-                if changes.is_empty() || !self.remove_rows(changes, settle)? {
+                let removed = expired(&self.rows.snapshot()?, &log, horizon, REMOVED_AT_ONCE)?;
+                if removed.is_empty() || !self.remove_rows(removed.changes(&log), settle)? {
                     break;
                 }
+                log.show_trimmed(&removed);
             }
         }
         let mut forgotten = Vec::new();

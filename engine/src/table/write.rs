@@ -4,8 +4,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use anabranch_model::table::{Action, Change, Item, Key, Token, Write, check_parts};
-use anabranch_model::{Cancelled, Error, HashKey, Result, TableName, Timestamp, limits};
+use anabranch_model::table::{
+    Action, Change, ChangeView, IndexOptions, IndexProjection, Item, Key, Token, Write, check_parts,
+    check_transaction_bytes, fingerprint,
+};
+use anabranch_model::{Cancelled, Error, Result, TableName, Timestamp, limits};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use parking_lot::{MutexGuard, RwLockReadGuard};
@@ -17,6 +20,9 @@ use crate::core::{Attempt, Core, Halt};
 use crate::encoding::{Put, Take};
 use crate::journal::Urgency;
 use crate::rows::{Accepting, Change as RowChange};
+
+/// What a write takes beside the items that it touches.
+const SMALL_BYTES: usize = 1 << 10;
 
 /// What a call writes: one item, or several as one.
 struct Call {
@@ -75,26 +81,42 @@ impl Core {
     /// Writes all or nothing.
     pub async fn transact_write(&self, writes: Vec<(TableName, Write)>, token: Option<Token>) -> Result<()> {
         check_parts("a transaction", writes.len(), limits::TRANSACTION_ITEMS_MAX)?;
-        let fingerprint = HashKey::of(format!("{writes:?}").as_bytes()).get();
-        let token = token.map(|token| (token_key(&token), fingerprint));
+        let print = || fingerprint(writes.iter().map(|(table, write)| (table, write)));
+        let token = token.map(|token| (token_key(&token), print()));
         let mut parts = Vec::with_capacity(writes.len());
         for (name, write) in writes {
             parts.push((self.tables.table(&name)?, write));
         }
         check_distinct(&parts)?;
-        check_bytes(&parts)?;
+        check_transaction_bytes(parts.iter().map(|(_, write)| write))?;
         self.write_call(Call { parts, transaction: true, token }).await.map(drop)
     }
 
     async fn write_call(&self, call: Call) -> Answer {
         let frees = call.parts.iter().all(|(_, write)| matches!(write.action, Action::Delete(_)));
-        let bytes: usize = call.parts.iter().map(|(_, write)| written_bytes(write)).sum();
+        let mut bytes = 0;
+        for (table, write) in &call.parts {
+            bytes += self.weigh(table, write)?;
+        }
         let mut permit = Some(match frees {
             true => self.budget.write(bytes).await,
             false => self.admit_rows(bytes).await?,
         });
         let urgency = if frees { Urgency::Upkeep } else { Urgency::Normal };
         self.submit(|| self.attempt_write(&call, urgency, &mut permit)).await?
+    }
+
+    /// About how much memory a write takes until it is stored.
+    fn weigh(&self, table: &Table, write: &Write) -> Result<usize> {
+        let shape = table.shape();
+        let mut before = 0;
+        // A key that does not fit is refused later, with everything else.
+        if rests_on_old(&shape, write)
+            && let Ok(key) = shape.options.key.key_of(write.subject())
+        {
+            before = self.rows.get(&within(items(table.number), &key.bytes()))?.map_or(0, |row| row.len());
+        }
+        Ok(written_bytes(&shape, write, before))
     }
 
     fn attempt_write(
@@ -362,23 +384,35 @@ fn check_distinct(parts: &[(Arc<Table>, Write)]) -> Result<()> {
     Ok(())
 }
 
-fn check_bytes(parts: &[(Arc<Table>, Write)]) -> Result<()> {
-    let put = |write: &Write| match &write.action {
+/// About how much a write brings into memory: the item, its entries in indexes, and its images in the stream of changes.
+/// `before` is about how large the item is, where that matters.
+fn written_bytes(shape: &Shape, write: &Write, before: usize) -> usize {
+    let after = match &write.action {
         Action::Put(item) => item.size(),
-        _ => 0,
+        Action::Update(..) => before + write.size(),
+        Action::Delete(_) | Action::Check(_) => 0,
     };
-    let (bytes, limit) = (parts.iter().map(|(_, w)| put(w)).sum::<usize>(), limits::TRANSACTION_BYTES_MAX);
-    if bytes > limit {
-        return Err(Error::Invalid(format!("a transaction has {bytes} bytes: at most {limit} are allowed")));
-    }
-    Ok(())
+    let shown = |index: &IndexOptions| match index.projection {
+        IndexProjection::Keys => after.min(SMALL_BYTES),
+        IndexProjection::All | IndexProjection::Include(_) => after,
+    };
+    let entries: usize = shape.options.indexes.iter().map(shown).sum();
+    let images = match shape.options.changes {
+        None | Some(ChangeView::Keys) => 0,
+        Some(ChangeView::New) => after,
+        Some(ChangeView::Old) => before,
+        Some(ChangeView::Both) => before + after,
+    };
+    SMALL_BYTES + after + entries + images
 }
 
-/// About how much a write brings into memory.
-fn written_bytes(write: &Write) -> usize {
-    match &write.action {
-        Action::Put(item) => item.size(),
-        Action::Update(..) => 4 << 10,
-        Action::Delete(_) | Action::Check(_) => 1 << 10,
+/// Whether it matters how large an item was: an update writes it again, and a change may show it.
+fn rests_on_old(shape: &Shape, write: &Write) -> bool {
+    match write.action {
+        Action::Check(_) => false,
+        Action::Update(..) => true,
+        Action::Put(_) | Action::Delete(_) => {
+            matches!(shape.options.changes, Some(ChangeView::Old | ChangeView::Both))
+        }
     }
 }

@@ -397,6 +397,7 @@ impl Dice {
         reading.projection = self.projection();
         reading.count_only = self.one_in(6);
         reading.start = self.one_in(6).then(|| self.key(table));
+        reading.whole = self.one_in(4);
     }
 }
 

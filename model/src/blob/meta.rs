@@ -50,6 +50,11 @@ pub struct Properties {
 }
 
 impl Properties {
+    /// Bytes of the writer's own words, with their names.
+    pub fn metadata_bytes(&self) -> usize {
+        self.metadata.iter().map(|(name, value)| name.len() + value.len()).sum()
+    }
+
     /// Whether a store may take them.
     pub fn check(&self) -> Result<()> {
         let bytes: usize = self.headers.values().map(String::len).sum();
@@ -66,7 +71,7 @@ impl Properties {
                 )));
             }
         }
-        let bytes: usize = self.metadata.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let bytes = self.metadata_bytes();
         if bytes > BLOB_METADATA_BYTES_MAX {
             return Err(Error::Invalid(format!(
                 "metadata has {bytes} bytes with its names: at most {BLOB_METADATA_BYTES_MAX} are allowed"

@@ -123,7 +123,7 @@ pub(super) fn put_count(mut count: u64, into: &mut Vec<u8>) {
     into.push(count as u8);
 }
 
-fn put_bytes(bytes: &[u8], into: &mut Vec<u8>) {
+pub(super) fn put_bytes(bytes: &[u8], into: &mut Vec<u8>) {
     put_count(bytes.len() as u64, into);
     into.extend_from_slice(bytes);
 }

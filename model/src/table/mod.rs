@@ -20,18 +20,20 @@ pub mod change;
 pub mod store;
 
 mod encoding;
+mod fingerprint;
 
 pub use change::{Change, Event};
 pub use expression::{Condition, KeyCondition, Projection, RangeCondition, Update};
+pub use fingerprint::fingerprint;
 pub use key::{Key, KeyAttribute, KeyKind, KeySchema, KeyValue};
 pub use keyspace::{Clustering, Column, ColumnKind, KeyspaceShape};
-pub use number::Number;
+pub use number::{NotANumber, Number};
 pub use options::{
     Alteration, ChangeView, IndexOptions, IndexProjection, IndexScope, IndexSummary, TableOptions,
     TableState, TableSummary,
 };
 pub use path::{Path, Step, path};
-pub use read::{Get, Got, ItemPage, PageFilling, Query, Reading, Scan, Segment};
+pub use read::{Get, Got, ItemPage, PageFilling, Query, Reading, Scan, Segment, check_read_bytes};
 pub use store::{TableCapabilities, TableStore, Token, check_parts};
 pub use value::{Attributes, Item, Kind, Value};
-pub use write::{Action, Outcome, Returning, Write};
+pub use write::{Action, Outcome, Returning, Write, check_transaction_bytes};

@@ -33,6 +33,37 @@ pub struct Number {
     scale: i16,
 }
 
+/// Why a text or a sum is no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotANumber {
+    /// It has characters that numbers do not have, or no digits.
+    Malformed,
+    /// The same of its exponent.
+    Exponent,
+    /// It has so many significant digits, which do not fit.
+    Digits(usize),
+    /// It is too far from zero.
+    TooLarge,
+    /// It is too close to zero.
+    TooSmall,
+}
+
+impl fmt::Display for NotANumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotANumber::Malformed => {
+                f.write_str("it must be digits with an optional sign, point and exponent")
+            }
+            NotANumber::Exponent => f.write_str("its exponent must be digits with an optional sign"),
+            NotANumber::Digits(digits) => {
+                write!(f, "it has {digits} significant digits, and at most {NUMBER_DIGITS_MAX} fit")
+            }
+            NotANumber::TooLarge => write!(f, "its magnitude is 1E+{} or more", NUMBER_EXPONENT_MAX + 1),
+            NotANumber::TooSmall => write!(f, "its magnitude is below 1E{NUMBER_EXPONENT_MIN}"),
+        }
+    }
+}
+
 impl Number {
     /// Nothing.
     pub const ZERO: Number = Number { negative: false, coefficient: 0, scale: 0 };
@@ -56,6 +87,15 @@ impl Number {
     pub fn as_i128(&self) -> Option<i128> {
         let power = 10u128.checked_pow(u32::try_from(self.scale).ok()?)?;
         let magnitude = i128::try_from(self.coefficient.checked_mul(power)?).ok()?;
+        Some(if self.negative { -magnitude } else { magnitude })
+    }
+
+    /// The value without its fraction, if it fits.
+    pub fn truncated(&self) -> Option<i128> {
+        let Ok(digits) = u32::try_from(-self.scale) else { return self.as_i128() };
+        // A power that does not fit is larger than any coefficient.
+        let magnitude = 10u128.checked_pow(digits).map_or(0, |power| self.coefficient / power);
+        let magnitude = i128::try_from(magnitude).ok()?;
         Some(if self.negative { -magnitude } else { magnitude })
     }
 
@@ -84,8 +124,13 @@ impl Number {
         i32::from(self.scale) + self.digits() as i32 - 1
     }
 
+    /// The number that a text spells, or why it spells none.
+    pub fn parse(text: &str) -> std::result::Result<Number, NotANumber> {
+        parse(text)
+    }
+
     /// The number with these parts, or why there is none.
-    fn new(negative: bool, mut coefficient: u128, mut scale: i32) -> std::result::Result<Number, String> {
+    fn new(negative: bool, mut coefficient: u128, mut scale: i32) -> std::result::Result<Number, NotANumber> {
         if coefficient == 0 {
             return Ok(Number::ZERO);
         }
@@ -96,13 +141,13 @@ impl Number {
         let digits = coefficient.ilog10() as usize + 1;
         let exponent = scale + digits as i32 - 1;
         if digits > NUMBER_DIGITS_MAX {
-            return Err(format!("it has {digits} significant digits, and at most {NUMBER_DIGITS_MAX} fit"));
+            return Err(NotANumber::Digits(digits));
         }
         if exponent > NUMBER_EXPONENT_MAX {
-            return Err(format!("its magnitude is 1E+{} or more", NUMBER_EXPONENT_MAX + 1));
+            return Err(NotANumber::TooLarge);
         }
         if exponent < NUMBER_EXPONENT_MIN {
-            return Err(format!("its magnitude is below 1E{NUMBER_EXPONENT_MIN}"));
+            return Err(NotANumber::TooSmall);
         }
         Ok(Number { negative, coefficient, scale: scale as i16 })
     }
@@ -233,7 +278,7 @@ impl FromStr for Number {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let refuse = |why: String| {
+        let refuse = |why: NotANumber| {
             let shown = excerpt(text);
             Error::Invalid(format!("number {shown} is not allowed: {why}"))
         };
@@ -241,7 +286,7 @@ impl FromStr for Number {
     }
 }
 
-fn parse(text: &str) -> std::result::Result<Number, String> {
+fn parse(text: &str) -> std::result::Result<Number, NotANumber> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -253,7 +298,7 @@ fn parse(text: &str) -> std::result::Result<Number, String> {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = || whole.bytes().chain(fraction.bytes());
     if digits().next().is_none() || !digits().all(|byte| byte.is_ascii_digit()) {
-        return Err("it must be digits with an optional sign, point and exponent".to_string());
+        return Err(NotANumber::Malformed);
     }
     let leading = digits().take_while(|byte| *byte == b'0').count();
     let trailing = digits().rev().take_while(|byte| *byte == b'0').count();
@@ -262,7 +307,7 @@ fn parse(text: &str) -> std::result::Result<Number, String> {
         return Ok(Number::ZERO);
     }
     if significant > NUMBER_DIGITS_MAX {
-        return Err(format!("it has {significant} significant digits, and at most {NUMBER_DIGITS_MAX} fit"));
+        return Err(NotANumber::Digits(significant));
     }
     let coefficient =
         digits().skip(leading).take(significant).fold(0, |sum, d| sum * 10 + u128::from(d - b'0'));
@@ -271,10 +316,10 @@ fn parse(text: &str) -> std::result::Result<Number, String> {
     Number::new(negative, coefficient, scale.clamp(-1_000_000, 1_000_000) as i32)
 }
 
-fn parse_exponent(text: &str) -> std::result::Result<i32, String> {
+fn parse_exponent(text: &str) -> std::result::Result<i32, NotANumber> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("its exponent must be digits with an optional sign".to_string());
+        return Err(NotANumber::Exponent);
     }
     let far = if text.starts_with('-') { i32::MIN } else { i32::MAX };
     Ok(text.parse().unwrap_or(far))

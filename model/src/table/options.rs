@@ -117,6 +117,8 @@ pub struct TableSummary {
     pub indexes: Vec<IndexSummary>,
     /// The stream of its changes, if they are written down. Each time they are turned on it is another stream.
     pub changes: Option<StreamName>,
+    /// When they were turned on.
+    pub changes_since: Option<Timestamp>,
 }
 
 /// An index as a store describes it.
@@ -324,10 +326,11 @@ impl TableOptions {
         attributes.map(|(name, value)| (name, value.clone())).collect()
     }
 
-    /// When an item expires, if it does. A number that is no time of the last five years or later is none.
+    /// When an item expires, if it does. A number that is no time of the last five years or later is none; the fraction
+    /// of a second counts for nothing.
     pub fn expires_at(&self, item: &Item) -> Option<Timestamp> {
         let Value::Number(seconds) = item.get(self.time_to_live.as_ref()?)? else { return None };
-        let seconds = u64::try_from(seconds.as_i128()?).ok()?;
+        let seconds = u64::try_from(seconds.truncated()?).ok()?;
         Some(Timestamp::EPOCH.plus(Duration::from_secs(seconds)))
     }
 

@@ -2,7 +2,8 @@
 
 use super::expression::{Condition, KeyCondition, Projection};
 use super::key::{Key, KeySchema};
-use super::options::{IndexOptions, IndexScope, TableOptions};
+use super::options::{IndexOptions, IndexProjection, IndexScope, TableOptions};
+use super::path::Path;
 use super::value::Item;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -67,6 +68,8 @@ pub struct Reading {
     pub start: Option<Item>,
     /// Whether the items are only counted.
     pub count_only: bool,
+    /// Everything that the table has of the items, though the index, which must be local, may show less.
+    pub whole: bool,
 }
 
 /// One of several equal parts of a table, cut by the hashes of hash values.
@@ -87,6 +90,9 @@ pub struct ItemPage {
     pub returned: usize,
     /// How many were looked at.
     pub evaluated: usize,
+    /// How large those were together, before anything was filtered or left out. A store that is not told counts what it
+    /// returns.
+    pub bytes: usize,
     /// What to start the following page with; none at the end. A page that is full may have it though nothing follows.
     pub last: Option<Item>,
 }
@@ -122,6 +128,17 @@ impl Get {
             None => Ok(item),
         }
     }
+}
+
+/// Whether one transaction may read so much.
+pub fn check_read_bytes(bytes: usize) -> Result<()> {
+    let limit = limits::TRANSACTION_BYTES_MAX;
+    if bytes > limit {
+        return Err(Error::Invalid(format!(
+            "a transaction of reads has {bytes} bytes: at most {limit} are allowed"
+        )));
+    }
+    Ok(())
 }
 
 impl Query {
@@ -237,6 +254,12 @@ macro_rules! reading_words {
                 self
             }
 
+            /// The items as the table has them, though a local index shows less.
+            pub fn whole(mut self) -> Self {
+                self.reading.whole = true;
+                self
+            }
+
             /// How many items there are.
             pub fn count_only(mut self) -> Self {
                 self.reading.count_only = true;
@@ -273,6 +296,12 @@ impl Reading {
                 index.name
             )));
         }
+        if self.whole && index.projection != IndexProjection::All {
+            return Err(Error::Invalid(format!(
+                "the global index `{}` does not show whole items",
+                index.name
+            )));
+        }
         let paths = self.projection.iter().flat_map(|projection| &projection.0);
         match paths.into_iter().find(|path| !options.shows(index, &path.attribute)) {
             Some(path) => {
@@ -280,6 +309,22 @@ impl Reading {
             }
             None => Ok(()),
         }
+    }
+}
+
+impl Reading {
+    /// Whether a local index does not show all that is wanted or looked at, so that it is taken from the table.
+    pub fn looks_up(&self, options: &TableOptions, index: &IndexOptions) -> bool {
+        if index.scope == IndexScope::Global || index.projection == IndexProjection::All {
+            return false;
+        }
+        let mut hidden = self.whole;
+        let mut look = |path: &Path| hidden |= !options.shows(index, &path.attribute);
+        self.projection.iter().flat_map(|projection| &projection.0).for_each(&mut look);
+        if let Some(filter) = &self.filter {
+            filter.each_path(&mut look);
+        }
+        hidden
     }
 }
 
@@ -325,7 +370,8 @@ pub struct PageFilling<'a> {
     options: &'a TableOptions,
     index: Option<&'a IndexOptions>,
     page: ItemPage,
-    bytes: usize,
+    /// Items are looked up for the filter only: what is shown is what the index shows.
+    narrows: bool,
     /// The item that was looked at last, where the page does not have it as a whole.
     left_out: Option<Item>,
 }
@@ -333,19 +379,23 @@ pub struct PageFilling<'a> {
 impl<'a> PageFilling<'a> {
     /// An empty page of a query or scan of a table, or of the index given.
     pub fn new(reading: &'a Reading, options: &'a TableOptions, index: Option<&'a IndexOptions>) -> Self {
-        PageFilling { reading, options, index, page: ItemPage::default(), bytes: 0, left_out: None }
+        let narrows = !reading.whole
+            && reading.projection.is_none()
+            && index.is_some_and(|index| reading.looks_up(options, index));
+        PageFilling { reading, options, index, page: ItemPage::default(), narrows, left_out: None }
     }
 
-    /// Looks at the next item, which is all that the table or index shows of it. Says whether there was room; if not,
+    /// Looks at the next item, which is all that the table or index shows of it, or all that the table has of it where
+    /// the reading [looks it up](Reading::looks_up). Says whether there was room; if not,
     /// the page ends before this item.
     pub fn look_at(&mut self, item: Item) -> Result<bool> {
         let size = item.size();
         let full = self.reading.limit.is_some_and(|limit| self.page.evaluated >= limit)
-            || self.page.evaluated > 0 && self.bytes + size > limits::QUERY_BYTES_MAX;
+            || self.page.evaluated > 0 && self.page.bytes + size > limits::QUERY_BYTES_MAX;
         if full {
             return Ok(false);
         }
-        self.bytes += size;
+        self.page.bytes += size;
         self.page.evaluated += 1;
         let returned = self.reading.filter.as_ref().is_none_or(|filter| filter.holds(&item));
         self.page.returned += usize::from(returned);
@@ -353,6 +403,10 @@ impl<'a> PageFilling<'a> {
             _ if !returned || self.reading.count_only => Some(item),
             Some(projection) => {
                 self.page.items.push(projection.apply(&item)?);
+                Some(item)
+            }
+            None if self.narrows => {
+                self.page.items.extend(self.index.and_then(|index| self.options.shown(index, &item)));
                 Some(item)
             }
             None => {

@@ -5,6 +5,7 @@ use super::key::Key;
 use super::options::TableOptions;
 use super::value::Item;
 use crate::error::{Error, Result};
+use crate::limits::TRANSACTION_BYTES_MAX;
 
 /// A write to one item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +97,22 @@ impl Write {
         self
     }
 
+    /// The item, or the attributes of the key of the item, that the write is about.
+    pub fn subject(&self) -> &Item {
+        match &self.action {
+            Action::Put(item) | Action::Update(item, _) | Action::Delete(item) | Action::Check(item) => item,
+        }
+    }
+
+    /// Bytes that the write brings: an item, a key, and the values of an update.
+    pub fn size(&self) -> usize {
+        match &self.action {
+            Action::Put(item) => item.size(),
+            Action::Update(key, update) => key.size() + update.size(),
+            Action::Delete(key) | Action::Check(key) => key.size(),
+        }
+    }
+
     /// The key of the item, if a table may be asked for this whatever the item is. Who calls it for a write outside a
     /// transaction refuses [`Action::Check`] before.
     pub fn check(&self, options: &TableOptions) -> Result<Key> {
@@ -156,6 +173,15 @@ impl Write {
         };
         Ok(parts.filter(|parts| !parts.is_empty()))
     }
+}
+
+/// Whether one transaction may bring so much.
+pub fn check_transaction_bytes<'a>(writes: impl IntoIterator<Item = &'a Write>) -> Result<()> {
+    let (bytes, limit) = (writes.into_iter().map(Write::size).sum::<usize>(), TRANSACTION_BYTES_MAX);
+    if bytes > limit {
+        return Err(Error::Invalid(format!("a transaction has {bytes} bytes: at most {limit} are allowed")));
+    }
+    Ok(())
 }
 
 impl From<Action> for Write {

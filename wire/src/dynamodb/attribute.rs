@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use anabranch_model::table::{Item, Kind, Number, Value};
+use anabranch_model::table::{Item, Kind, NotANumber, Number, Value};
 use bytes::Bytes;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -178,21 +178,22 @@ impl<'de> Deserialize<'de> for Attributes {
 
 /// A number from its text.
 fn number(text: &str) -> Result<Number, String> {
-    text.parse::<Number>().map_err(|error| {
-        let why = error.to_string();
+    Number::parse(text).map_err(|why| {
         let out_of_range = |what: &str, how: &str| {
             format!("Number {what}. Attempting to store a number with magnitude {how} than supported range")
         };
-        if why.contains("significant digits") {
-            "Attempting to store more than 38 significant digits in a Number".to_string()
-        } else if why.contains("magnitude is 1E+") {
-            out_of_range("overflow", "larger")
-        } else if why.contains("magnitude is below") {
-            out_of_range("underflow", "smaller")
-        } else if text.is_empty() {
-            "The parameter cannot be converted to a numeric value".to_string()
-        } else {
-            format!("The parameter cannot be converted to a numeric value: {text}")
+        match why {
+            NotANumber::Digits(_) => {
+                "Attempting to store more than 38 significant digits in a Number".to_string()
+            }
+            NotANumber::TooLarge => out_of_range("overflow", "larger"),
+            NotANumber::TooSmall => out_of_range("underflow", "smaller"),
+            NotANumber::Malformed | NotANumber::Exponent if text.is_empty() => {
+                "The parameter cannot be converted to a numeric value".to_string()
+            }
+            NotANumber::Malformed | NotANumber::Exponent => {
+                format!("The parameter cannot be converted to a numeric value: {text}")
+            }
         }
     })
 }

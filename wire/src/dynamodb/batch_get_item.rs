@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_model::TableName;
 use anabranch_model::limits::BATCH_GET_ITEMS_MAX;
-use anabranch_model::table::{Get, Got, Item};
+use anabranch_model::table::{Get, Got, Item, Projection};
 use serde::{Deserialize, Serialize};
 
 use super::attribute::{Attributes, ItemBody};
-use super::capacity::{Consumed, Detail, read_units};
+use super::capacity::{Consumed, Cost, Detail, read_units};
 use super::explain::keys_fault;
-use super::get_item::projection;
+use super::get_item::{projection, shown};
 use super::names::table_name;
 use crate::context::Context;
 use crate::fault::Fault;
@@ -63,6 +63,8 @@ struct Wanted {
     given: String,
     table: TableName,
     key: Item,
+    /// What is shown of the item, where it is read as a whole.
+    projection: Option<Projection>,
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
@@ -90,8 +92,11 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         let consistent = keys.consistent_read.unwrap_or(false);
         for key in keys.keys.unwrap_or_default() {
             let key = key.item()?;
-            gets.push((table.clone(), Get { key: key.clone(), consistent, projection: projection.clone() }));
-            wanted.push(Wanted { given: given.clone(), table: table.clone(), key });
+            // What is read counts, not what is shown of it.
+            let late = projection.as_ref().filter(|_| capacity.is_asked()).cloned();
+            let early = projection.clone().filter(|_| late.is_none());
+            gets.push((table.clone(), Get { key: key.clone(), consistent, projection: early }));
+            wanted.push(Wanted { given: given.clone(), table: table.clone(), key, projection: late });
         }
     }
     if wanted.len() > BATCH_GET_ITEMS_MAX {
@@ -109,12 +114,22 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
             return Err(keys_fault(context, &keys, error).await);
         }
     };
-    let mut units = BTreeMap::new();
-    for (Wanted { given, table, key }, got) in wanted.into_iter().zip(got) {
-        let size = if let Got::Item(item) = &got { item.size() } else { 0 };
-        *units.entry(table.clone()).or_insert(0.0) += read_units(size, consistent.contains(&table));
+    let mut costs: BTreeMap<TableName, Cost> = BTreeMap::new();
+    for (Wanted { given, table, key, projection }, got) in wanted.into_iter().zip(got) {
+        let size = match &got {
+            Got::Item(item) => Some(item.size()),
+            Got::Missing => Some(0),
+            Got::NotRead => None,
+        };
+        if let Some(size) = size {
+            let units = read_units(size, consistent.contains(&table));
+            costs.entry(table).or_default().add(Cost::of_table(units));
+        }
         match got {
-            Got::Item(item) => response.responses.entry(given).or_default().push(ItemBody(item)),
+            Got::Item(item) => {
+                let item = shown(item, projection.as_ref())?;
+                response.responses.entry(given).or_default().push(ItemBody(item));
+            }
             Got::Missing => {}
             Got::NotRead => {
                 if let Some(unprocessed) = response.unprocessed_keys.get_mut(&given) {
@@ -124,7 +139,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         }
     }
     response.unprocessed_keys.retain(|_, unprocessed| !unprocessed.keys.is_empty());
-    response.consumed_capacity = capacity.consumed_by(&units);
+    response.consumed_capacity = capacity.consumed_by(&costs);
     Ok(response)
 }
 

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::attribute::{Attributes, ItemBody};
 use super::batch_get_item::{DUPLICATES, twice};
-use super::capacity::{Consumed, Detail, write_units};
+use super::capacity::{Consumed, Cost, Detail};
 use super::errors::fault;
 use super::explain::{of_action, of_item};
 use super::names::table_name;
-use super::write::{CollectionMetrics, collection, item_of, read_metrics};
+use super::write::{CollectionMetrics, collection, cost_of, item_of, read_metrics};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::validation::Validation;
@@ -82,7 +82,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     for (given, requests) in tables {
         let table = table_name(Some(&given))?;
         let field = format!("requestItems.{given}.member");
-        Validation::default().size(&field, "[]", requests.len(), 1..=usize::MAX).done()?;
+        Validation::default().size(&field, "[...]", requests.len(), 1..=BATCH_WRITE_ITEMS_MAX).done()?;
         for request in requests {
             writes.push((table.clone(), request.action()?));
         }
@@ -91,11 +91,13 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     if writes.len() > BATCH_WRITE_ITEMS_MAX {
         return Err(Fault::validation("Too many items requested for the BatchWriteItem call"));
     }
-    let mut units = BTreeMap::new();
+    let mut costs = Vec::new();
     let mut collections: BTreeMap<String, Vec<CollectionMetrics>> = BTreeMap::new();
     for (table, action) in &writes {
         let item = item_of(action);
-        *units.entry(table.clone()).or_insert(0.0) += write_units(item.size());
+        if capacity.is_asked() {
+            costs.push(cost_of(context, table, action.clone().into()).await);
+        }
         if metrics && let Some(found) = collection(context, table, item).await {
             collections.entry(table.to_string()).or_default().push(found);
         }
@@ -104,6 +106,10 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         Ok(left) => left,
         Err(error) => return Err(refused(context, &writes, error).await),
     };
+    let mut done: BTreeMap<TableName, Cost> = BTreeMap::new();
+    for (write, cost) in writes.iter().zip(costs).filter(|(write, _)| !left.contains(write)) {
+        done.entry(write.0.clone()).or_default().add(cost);
+    }
     let mut unprocessed: BTreeMap<String, Vec<Unprocessed>> = BTreeMap::new();
     for (table, action) in left {
         let given = given_as.get(&table).cloned().unwrap_or_else(|| table.to_string());
@@ -117,7 +123,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     Ok(Response {
         unprocessed_items: unprocessed,
         item_collection_metrics: Some(collections).filter(|collections| !collections.is_empty()),
-        consumed_capacity: capacity.consumed_by(&units),
+        consumed_capacity: capacity.consumed_by(&done),
     })
 }
 

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_model::table::{IndexScope, KeySchema, TableOptions};
+use anabranch_model::TableName;
+use anabranch_model::table::{
+    IndexOptions, IndexScope, IndexSummary, KeySchema, TableOptions, TableState, TableSummary,
+};
 use serde::{Deserialize, Serialize};
 
 use super::attribute::INVALID;
 use super::description::{Description, describe};
-use super::errors::table_fault;
+use super::errors::{NOT_FOUND, table_fault};
 use super::names::table_name;
 use super::schema::{
     Definition, Element, IndexBody, Kinds, StreamSpecification, Throughput, check_elements, key_schema, kinds,
@@ -49,12 +52,49 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let tags = request.tags.unwrap_or_default();
     tags::check(&tags)?;
     options.check().map_err(table_fault)?;
-    context.ports.tables.create_table(&table, options).await.map_err(table_fault)?;
-    settings.save(context, &table).await?;
-    tags::put(context, &table, tags).await?;
-    let summary = context.ports.tables.table(&table).await.map_err(table_fault)?;
-    dynamodb_streams::remember(context, &summary).await?;
+    let _changing = context.dynamodb.changing().await;
+    context.ports.tables.create_table(&table, options.clone()).await.map_err(table_fault)?;
+    let summary = match dress(context, &table, &settings, tags).await {
+        // Who deleted it did so after it had been made.
+        Err(fault) if fault.code == NOT_FOUND => made(context, table, options),
+        dressed => dressed?,
+    };
     Ok(Response { table_description: describe(context, &summary, &settings) })
+}
+
+/// Keeps what belongs to a table beside it.
+async fn dress(
+    context: &Context,
+    table: &TableName,
+    settings: &Settings,
+    tags: Vec<Tag>,
+) -> Result<TableSummary, Fault> {
+    settings.save(context, table).await?;
+    tags::put(context, table, tags).await?;
+    let summary = context.ports.tables.table(table).await.map_err(table_fault)?;
+    dynamodb_streams::remember(context, &summary).await?;
+    Ok(summary)
+}
+
+/// A table as it was made a moment ago.
+fn made(context: &Context, name: TableName, options: TableOptions) -> TableSummary {
+    let indexes = options.indexes.iter().map(|index| IndexSummary {
+        name: index.name.clone(),
+        state: TableState::Creating,
+        items: 0,
+        bytes: 0,
+    });
+    TableSummary {
+        name,
+        state: TableState::Creating,
+        created_at: context.clock.now(),
+        items: 0,
+        bytes: 0,
+        indexes: indexes.collect(),
+        changes: None,
+        changes_since: None,
+        options,
+    }
 }
 
 impl Request {
@@ -105,6 +145,16 @@ impl Request {
                 "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex"
                     .to_string(),
             );
+        }
+        let other = |index: &&IndexOptions| {
+            index.scope == IndexScope::Local && index.key.hash.name != options.key.hash.name
+        };
+        if let Some(index) = options.indexes.iter().find(other) {
+            return invalid(format!(
+                "Index KeySchema does not have the same leading hash key as table KeySchema for index: {}. index hash \
+                 key: {}, table hash key: {}",
+                index.name, index.key.hash.name, options.key.hash.name
+            ));
         }
         check_used(&kinds, &options)?;
         options.changes = self.stream_specification.as_ref().map_or(Ok(None), StreamSpecification::view)?;

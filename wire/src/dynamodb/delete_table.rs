@@ -25,6 +25,7 @@ pub(super) struct Response {
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     let table = table_name(request.table_name.as_deref())?;
+    let _changing = context.dynamodb.changing().await;
     let mut summary = context.ports.tables.table(&table).await.map_err(table_fault)?;
     let settings = Settings::load(context, &table).await?;
     if settings.deletion_protection {
@@ -37,5 +38,5 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     dynamodb_streams::remember(context, &summary).await?;
     context.ports.tables.delete_table(&table).await.map_err(table_fault)?;
     summary.state = TableState::Deleting;
-    Ok(Response { table_description: describe(context, &summary, &settings) })
+    Ok(Response { table_description: describe(context, &summary, &settings).of_deleted() })
 }

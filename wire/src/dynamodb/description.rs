@@ -21,8 +21,11 @@ pub(super) struct Description {
     table_arn: String,
     table_id: String,
     table_status: &'static str,
-    creation_date_time: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    creation_date_time: Option<Time>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     attribute_definitions: Vec<Definition>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     key_schema: Vec<Element>,
     item_count: u64,
     table_size_bytes: u64,
@@ -82,6 +85,20 @@ struct Index {
     provisioned_throughput: Option<ThroughputDescription>,
 }
 
+impl Description {
+    /// What is said of a table that is being deleted: how it was made is left out.
+    pub(super) fn of_deleted(self) -> Description {
+        Description {
+            creation_date_time: None,
+            attribute_definitions: Vec::new(),
+            key_schema: Vec::new(),
+            global_secondary_indexes: Vec::new(),
+            local_secondary_indexes: Vec::new(),
+            ..self
+        }
+    }
+}
+
 /// The ARN of a table.
 pub(super) fn table_arn(context: &Context, table: &TableName) -> String {
     context.arn("dynamodb", &format!("table/{table}"))
@@ -94,12 +111,12 @@ pub(super) fn describe(context: &Context, summary: &TableSummary, settings: &Set
         let pairs = options.indexes.iter().zip(&summary.indexes).filter(|(index, _)| index.scope == scope);
         pairs.map(|(index, state)| describe_index(context, name, index, state, settings)).collect()
     };
-    let label = summary.changes.as_ref().map(|stream| dynamodb_streams::label(stream, summary.created_at));
+    let label = dynamodb_streams::label_of(summary);
     let arn = table_arn(context, name);
     Description {
         table_id: table_id(summary),
         table_status: status(summary.state),
-        creation_date_time: Time(summary.created_at),
+        creation_date_time: Some(Time(summary.created_at)),
         attribute_definitions: definitions(options),
         key_schema: elements(&options.key),
         item_count: summary.items,

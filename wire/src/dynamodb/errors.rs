@@ -6,6 +6,8 @@ use serde_json::{Value as Json, json};
 use super::attribute::{INVALID, ItemBody};
 use crate::fault::Fault;
 
+/// The code of what does not exist.
+pub(super) const NOT_FOUND: &str = "ResourceNotFoundException";
 const CONDITION_FAILED: &str = "The conditional request failed";
 
 /// What DynamoDB says about an error.
@@ -91,7 +93,7 @@ fn shown(item: anabranch_model::table::Item) -> Json {
 
 /// Something does not exist.
 pub(crate) fn not_found(message: impl Into<String>) -> Fault {
-    Fault::client("ResourceNotFoundException", message)
+    Fault::client(NOT_FOUND, message)
 }
 
 /// Something is in the way.

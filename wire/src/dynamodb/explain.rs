@@ -4,7 +4,8 @@
 //! that clients know.
 
 use anabranch_model::limits::{HASH_VALUE_BYTES_MAX, ITEM_BYTES_MAX, RANGE_VALUE_BYTES_MAX};
-use anabranch_model::table::{Action, Item, KeyAttribute, KeyKind, KeySchema, TableOptions, Value};
+use anabranch_model::table::expression::{SetOperand, SetValue};
+use anabranch_model::table::{Action, Item, KeyAttribute, KeyKind, KeySchema, TableOptions, Update, Value};
 use anabranch_model::{Error, TableName};
 
 use super::attribute::{INVALID, type_name};
@@ -12,7 +13,7 @@ use super::errors::fault;
 use crate::context::Context;
 use crate::fault::Fault;
 
-const NOT_THE_SCHEMA: &str = "The provided key element does not match the schema";
+pub(super) const NOT_THE_SCHEMA: &str = "The provided key element does not match the schema";
 const TOO_LARGE: &str = "Item size has exceeded the maximum allowed size";
 const TOO_LARGE_TO_UPDATE: &str = "Item size to update has exceeded the maximum allowed size";
 const NESTED_TOO_DEEP: &str = "Nesting Levels have exceeded supported limits: Attributes in the item have nested \
@@ -58,12 +59,31 @@ pub(super) fn of_action(action: &Action, options: &TableOptions) -> Option<Strin
     match action {
         Action::Put(item) => of_put(item, options),
         Action::Delete(key) | Action::Check(key) => of_key(key, &options.key),
-        Action::Update(key, update) => of_key(key, &options.key).or_else(|| {
-            let part = update.paths().find(|path| options.key.names(&path.attribute))?;
-            let name = &part.attribute;
-            Some(format!("{INVALID} Cannot update attribute {name}. This attribute is part of the key"))
-        }),
+        Action::Update(key, update) => of_key(key, &options.key).or_else(|| of_update(update, options)),
     }
+}
+
+/// What is wrong with an update, as far as it depends on nothing but the update.
+fn of_update(update: &Update, options: &TableOptions) -> Option<String> {
+    if let Some(part) = update.paths().find(|path| options.key.names(&path.attribute)) {
+        let name = &part.attribute;
+        return Some(format!("{INVALID} Cannot update attribute {name}. This attribute is part of the key"));
+    }
+    let in_index = |name: &str| options.indexes.iter().any(|index| index.key.names(name));
+    if let Some(part) = update.paths().find(|path| !path.steps.is_empty() && in_index(&path.attribute)) {
+        let name = &part.attribute;
+        return Some(format!(
+            "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: IndexKey: \
+             {name}"
+        ));
+    }
+    let set = update.set.iter().filter_map(|(path, value)| match value {
+        SetValue::Operand(SetOperand::Value(value)) => Some((path, value)),
+        _ => None,
+    });
+    let values = set.chain(update.add.iter().map(|(path, value)| (path, value)));
+    let given: Item = values.map(|(path, value)| (path.attribute.as_str(), value.clone())).collect();
+    of_index_keys(&given, options)
 }
 
 /// What is wrong with a key.
@@ -151,6 +171,15 @@ fn of_index_keys(item: &Item, options: &TableOptions) -> Option<String> {
                     "One or more parameter values are not valid. A value specified for a secondary index key is not \
                      supported. The AttributeValue for a key attribute cannot contain an empty {kind} value. \
                      IndexName: {name}, IndexKey: {key}"
+                ));
+            }
+            let is_hash = index.key.hash.name == *key;
+            let limit = if is_hash { HASH_VALUE_BYTES_MAX } else { RANGE_VALUE_BYTES_MAX };
+            if size_of_key(value).is_some_and(|bytes| bytes > limit) {
+                let what = if is_hash { "hashkey" } else { "rangekey" };
+                return Some(format!(
+                    "{INVALID} Size of {what} has exceeded the maximum size limit of {limit} bytes. IndexName: {name}, \
+                     IndexKey: {key}"
                 ));
             }
         }

@@ -6,7 +6,8 @@ use anabranch_model::table::{Get, Item, Projection};
 use serde::{Deserialize, Serialize};
 
 use super::attribute::{Attributes, ItemBody};
-use super::capacity::{Consumed, Detail, read_units};
+use super::capacity::{Consumed, Cost, Detail, read_units};
+use super::errors::fault;
 use super::explain::keys_fault;
 use super::expression::{Expressions, one_style};
 use super::legacy;
@@ -49,13 +50,21 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     )?;
     let key = request.key.map_or_else(|| Ok(Item::new()), Attributes::item)?;
     let consistent = request.consistent_read.unwrap_or(false);
-    let get = Get { key: key.clone(), consistent, projection };
+    // What is read counts, not what is shown of it.
+    let late = projection.as_ref().filter(|_| capacity.is_asked()).cloned();
+    let get = Get { key: key.clone(), consistent, projection: projection.filter(|_| late.is_none()) };
     let item = match context.ports.tables.get(&table, get).await {
         Ok(item) => item,
         Err(error) => return Err(keys_fault(context, &[(&table, &key)], error).await),
     };
-    let units = read_units(item.as_ref().map_or(0, Item::size), consistent);
-    Ok(Response { item: item.map(ItemBody), consumed_capacity: capacity.consumed(&table, units) })
+    let cost = Cost::of_table(read_units(item.as_ref().map_or(0, Item::size), consistent));
+    let item = item.map(|item| shown(item, late.as_ref())).transpose()?;
+    Ok(Response { item: item.map(ItemBody), consumed_capacity: capacity.consumed(&table, &cost) })
+}
+
+/// The wanted parts of an item that was read as a whole.
+pub(super) fn shown(item: Item, projection: Option<&Projection>) -> Result<Item, Fault> {
+    projection.map_or_else(|| Ok(item.clone()), |projection| projection.apply(&item).map_err(fault))
 }
 
 /// The wanted parts, where a call has nothing else that could hold an expression.

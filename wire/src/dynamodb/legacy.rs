@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_model::limits::ATTRIBUTE_NAME_BYTES_MAX;
 use anabranch_model::table::expression::{
     Comparison, Condition, SetOperand, Update, if_missing, list_append,
 };
@@ -238,6 +239,15 @@ pub(super) fn key_conditions(demands: BTreeMap<String, Demand>) -> Result<KeyPar
 /// The wanted attributes.
 pub(super) fn attributes_to_get(names: Vec<String>) -> Result<Projection, Fault> {
     Validation::default().size("attributesToGet", "[]", names.len(), 1..=usize::MAX).done()?;
+    if names.iter().any(String::is_empty) {
+        return Err(invalid("Empty attribute name"));
+    }
+    if let Some(name) = names.iter().find(|name| name.len() > ATTRIBUTE_NAME_BYTES_MAX) {
+        let size = name.len();
+        return Err(invalid(format_args!(
+            "Attribute name is too large, must be at most {ATTRIBUTE_NAME_BYTES_MAX} bytes: {size}"
+        )));
+    }
     let paths: Vec<Path> = names.into_iter().map(path).collect();
     if paths.iter().enumerate().any(|(at, path)| paths[..at].contains(path)) {
         let names: Vec<_> = paths.iter().map(|path| path.attribute.clone()).collect();

@@ -13,6 +13,7 @@ mod names;
 mod description;
 mod schema;
 mod settings;
+mod state;
 mod tags;
 
 mod capacity;
@@ -56,6 +57,7 @@ use crate::operations::operations;
 pub(crate) use attribute::ItemBody;
 pub(crate) use errors::{fault, not_found};
 pub(crate) use schema::{Element, elements, view_name};
+pub(crate) use state::State;
 
 operations! {
     "BatchGetItem" => batch_get_item,

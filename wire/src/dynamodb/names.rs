@@ -30,7 +30,15 @@ fn table_of_arn(arn: &str) -> Result<&str, Fault> {
 /// The table that a call names by the ARN of a resource.
 pub(super) fn table_of_resource(arn: Option<&str>) -> Result<TableName, Fault> {
     Validation::default().required("resourceArn", &arn).done()?;
-    let name = table_of_arn(arn.unwrap_or_default())?;
+    let arn = arn.unwrap_or_default();
+    if !arn.starts_with("arn:") {
+        let shown: String = arn.chars().take(256).collect();
+        return Err(Fault::validation(format!("Invalid ResourceArn: ARNs must start with 'arn:': {shown}")));
+    }
+    let name = table_of_arn(arn)?;
+    if arn.contains(&format!(":table/{name}/")) {
+        return Err(Fault::validation(format!("Invalid ResourceArn: only tables have tags: {arn:.1024}")));
+    }
     TableName::new(name)
         .map_err(|_| not_found(format!("Requested resource not found: ResourcArn: {name} not found")))
 }

@@ -9,7 +9,7 @@ use anabranch_model::table::{
 use serde::Deserialize;
 
 use super::attribute::{Attribute, Attributes, INVALID};
-use super::expression::{Expressions, KeyPart};
+use super::expression::{Expressions, KeyPart, one_style, shown};
 use super::legacy::{self, Demand};
 use super::names::table_name;
 use super::reading::{Parameters, Plan, Response, START_INVALID};
@@ -61,10 +61,10 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     validation.done()?;
     let table = table_name(parameters.table_name.as_deref())?;
     let key_expression = request.key_condition_expression.as_deref();
-    parameters.one_style(
-        Some(("KeyConditionExpression", key_expression.is_some())),
-        Some(("KeyConditions", request.key_conditions.is_some())),
-    )?;
+    let expressed = ("KeyConditionExpression", key_expression.is_some());
+    parameters.one_style(Some(expressed))?;
+    // The older condition on the key may stand beside other expressions.
+    one_style(&[expressed], &[("KeyConditions", request.key_conditions.is_some())])?;
     let mut expressions = Expressions::new(
         parameters.expression_attribute_names.take(),
         parameters.expression_attribute_values.take(),
@@ -89,6 +89,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let key = key_condition(key, schema)?;
     check_filter(&plan, schema)?;
     plan.check_start()?;
+    check_behind(&plan)?;
     if let Some(start) = &plan.reading.start
         && !key.holds(start)
     {
@@ -101,7 +102,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let backward = request.scan_index_forward == Some(false);
     let query = Query { key, backward, reading: plan.reading.clone() };
     let page = context.ports.tables.query(&plan.table, query).await;
-    plan.answer(context, page).await
+    plan.answer(page)
 }
 
 /// The condition on the key of the table or index, from what is asked of attributes.
@@ -150,9 +151,23 @@ fn check_kind(value: &Value, attribute: &KeyAttribute) -> Result<(), Fault> {
     )))
 }
 
+/// Behind the only item that a hash value has there is nothing to start with.
+fn check_behind(plan: &Plan) -> Result<(), Fault> {
+    match &plan.reading.start {
+        Some(start) if plan.index.is_none() && plan.options.key.range.is_none() => {
+            let hash = &plan.options.key.hash.name;
+            let value = start.get(hash).map(shown).unwrap_or_default();
+            Err(Fault::validation(format!(
+                "The provided exclusive start key is invalid: ExclusiveStartKey: {{{hash}=AttributeValue: {value}}}"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A filter looks at what is not part of the key.
 fn check_filter(plan: &Plan, schema: &KeySchema) -> Result<(), Fault> {
-    let Some(filter) = plan.filter() else { return Ok(()) };
+    let Some(filter) = &plan.reading.filter else { return Ok(()) };
     match key_part(filter, schema) {
         Some(name) => {
             let parameter = if plan.older_filter { "QueryFilter" } else { "Filter Expression" };

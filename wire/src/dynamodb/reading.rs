@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use anabranch_model::table::{
-    Condition, Get, IndexOptions, IndexProjection, IndexScope, Item, ItemPage, Projection, Reading,
-    TableOptions,
+    Condition, IndexOptions, IndexProjection, IndexScope, ItemPage, KeyAttribute, KeySchema, Projection,
+    Reading, TableOptions,
 };
 use anabranch_model::{Error, TableName};
 use serde::Serialize;
 
 use super::attribute::{Attribute, Attributes, INVALID, ItemBody};
-use super::capacity::{Consumed, Detail, read_units};
+use super::capacity::{Consumed, Cost, Detail, read_units};
 use super::errors::fault;
+use super::explain::NOT_THE_SCHEMA;
 use super::expression::{Expressions, one_style};
 use super::legacy::{self, Demand};
 use super::names::index_name;
@@ -62,18 +63,9 @@ pub(super) struct Plan {
     pub(super) options: TableOptions,
     pub(super) index: Option<IndexOptions>,
     pub(super) reading: Reading,
-    /// The items are taken from the table, since the index does not show all that is wanted.
-    fetch: Option<Fetch>,
     capacity: Detail,
     /// Whether the filter was given as it was before expressions.
     pub(super) older_filter: bool,
-}
-
-/// What becomes of items that are taken from the table.
-struct Fetch {
-    filter: Option<Condition>,
-    projection: Option<Projection>,
-    count_only: bool,
 }
 
 impl Parameters {
@@ -86,23 +78,18 @@ impl Parameters {
         Detail::read(validation, self.return_consumed_capacity.as_deref())
     }
 
-    /// The expressions that stand beside the one of a query.
-    pub(super) fn one_style(
-        &self,
-        own: Option<(&'static str, bool)>,
-        other: Option<(&'static str, bool)>,
-    ) -> Result<(), Fault> {
+    /// Refuses expressions beside what was there before them. `own` is the expression of a query.
+    pub(super) fn one_style(&self, own: Option<(&'static str, bool)>) -> Result<(), Fault> {
         let mut expressions = vec![
             ("ProjectionExpression", self.projection_expression.is_some()),
             ("FilterExpression", self.filter_expression.is_some()),
         ];
         expressions.extend(own);
-        let mut others = vec![
+        let others = [
             ("AttributesToGet", self.attributes_to_get.is_some()),
             (self.filter.0, self.filter.1.is_some()),
             ("ConditionalOperator", self.conditional_operator.is_some()),
         ];
-        others.extend(other);
         one_style(&expressions, &others)
     }
 
@@ -132,7 +119,7 @@ impl Parameters {
         check_select(self.select.as_deref(), self.projection_expression.is_some(), &projection, &index)?;
         let count_only = self.select.as_deref() == Some("COUNT");
         let everything = self.select.as_deref() == Some("ALL_ATTRIBUTES");
-        let mut reading = Reading {
+        let reading = Reading {
             index: index.as_ref().map(|index| index.name.clone()),
             consistent,
             filter,
@@ -140,16 +127,12 @@ impl Parameters {
             limit: self.limit.map(|limit| limit as usize),
             start,
             count_only,
+            whole: everything && index.as_ref().is_some_and(|index| index.scope == IndexScope::Local),
         };
-        let fetch = match is_hidden(&options, index.as_ref(), &reading, everything)? {
-            true => Some(Fetch {
-                filter: reading.filter.take(),
-                projection: reading.projection.take(),
-                count_only: std::mem::take(&mut reading.count_only),
-            }),
-            false => None,
-        };
-        Ok(Plan { table, options, index, reading, fetch, capacity, older_filter })
+        if let Some(index) = &index {
+            check_shown(&options, index, &reading)?;
+        }
+        Ok(Plan { table, options, index, reading, capacity, older_filter })
     }
 
     fn filter(&self, expressions: &mut Expressions) -> Result<Option<Condition>, Fault> {
@@ -196,114 +179,86 @@ fn check_select(
     Err(Fault::validation(why))
 }
 
-/// Whether a local index does not show all that is wanted. Of a global index it is refused.
-fn is_hidden(
-    options: &TableOptions,
-    index: Option<&IndexOptions>,
-    reading: &Reading,
-    everything: bool,
-) -> Result<bool, Fault> {
-    let Some(index) = index else { return Ok(false) };
+/// Of a global index only what it shows can be had.
+fn check_shown(options: &TableOptions, index: &IndexOptions, reading: &Reading) -> Result<(), Fault> {
+    if index.scope != IndexScope::Global {
+        return Ok(());
+    }
     let paths = reading.projection.iter().flat_map(|projection| &projection.0);
     let hidden: Vec<_> =
         paths.map(|path| path.attribute.as_str()).filter(|name| !options.shows(index, name)).collect();
-    if index.scope == IndexScope::Global {
-        return match hidden.is_empty() {
-            true => Ok(false),
-            false => Err(Fault::validation(format!(
-                "{INVALID} Global secondary index {} does not project [{}]",
-                index.name,
-                hidden.join(", ")
-            ))),
-        };
+    match hidden.is_empty() {
+        true => Ok(()),
+        false => Err(Fault::validation(format!(
+            "{INVALID} Global secondary index {} does not project [{}]",
+            index.name,
+            hidden.join(", ")
+        ))),
     }
-    let mut filtered = false;
-    if let Some(filter) = &reading.filter {
-        filter.each_path(&mut |path| filtered |= !options.shows(index, &path.attribute));
-    }
-    Ok(filtered || !hidden.is_empty() || everything && index.projection != IndexProjection::All)
 }
 
 impl Plan {
-    /// The filter, wherever it is applied.
-    pub(super) fn filter(&self) -> Option<&Condition> {
-        let late = self.fetch.as_ref().and_then(|fetch| fetch.filter.as_ref());
-        self.reading.filter.as_ref().or(late)
-    }
-
     /// Whether the start of the page lies in the table or index.
     pub(super) fn check_start(&self) -> Result<(), Fault> {
         let Some(start) = &self.reading.start else { return Ok(()) };
-        let placed = self.options.place(self.index.as_ref(), start).is_ok();
         let attributes = self.options.place_attributes(self.index.as_ref(), start);
-        if placed && attributes.len() == start.len() {
-            return Ok(());
+        let keys = std::iter::once(&self.options.key).chain(self.index.as_ref().map(|index| &index.key));
+        let parts: Vec<_> = keys.flat_map(KeySchema::attributes).collect();
+        let present = parts.iter().all(|part| start.get(&part.name).is_some());
+        if !present || attributes.len() != start.len() {
+            return Err(Fault::validation(START_INVALID));
         }
-        Err(Fault::validation(START_INVALID))
+        let fits = |part: &&KeyAttribute| {
+            start.get(&part.name).is_some_and(|value| value.kind() == part.kind.kind())
+        };
+        if !parts.iter().all(fits) {
+            return Err(Fault::validation(NOT_THE_SCHEMA));
+        }
+        match self.options.place(self.index.as_ref(), start) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Fault::validation(START_INVALID)),
+        }
     }
 
     /// The page as an answer.
-    pub(super) async fn answer(
-        self,
-        context: &Context,
-        page: Result<ItemPage, Error>,
-    ) -> Result<Response, Fault> {
-        let page = page.map_err(|error| match error {
+    pub(super) fn answer(self, page: Result<ItemPage, Error>) -> Result<Response, Fault> {
+        let page = self.read(page)?;
+        let units = read_units(page.bytes, self.reading.consistent);
+        let cost = match &self.index {
+            Some(index) => Cost::of_index(index.name.as_str(), index.scope, units),
+            None => Cost::of_table(units),
+        };
+        Ok(self.respond(page, cost))
+    }
+
+    /// The page of a scan as an answer.
+    pub(super) fn answer_scan(self, page: Result<ItemPage, Error>) -> Result<Response, Fault> {
+        if self.index.is_some() {
+            return self.answer(page);
+        }
+        let page = self.read(page)?;
+        let cost = Cost::of_scan(page.bytes, self.reading.consistent);
+        Ok(self.respond(page, cost))
+    }
+
+    fn read(&self, page: Result<ItemPage, Error>) -> Result<ItemPage, Fault> {
+        page.map_err(|error| match error {
             Error::TableBusy(_) if self.index.is_some() => Fault::validation(format!(
                 "Cannot read from backfilling global secondary index: {}",
                 self.reading.index.as_ref().map_or("", |name| name.as_str())
             )),
             other => fault(other),
-        })?;
-        let bytes = page.items.iter().map(Item::size).sum();
-        let units = read_units(bytes, self.reading.consistent);
-        let consumed = match &self.index {
-            Some(index) => {
-                let global = index.scope == IndexScope::Global;
-                self.capacity.consumed_by_index(&self.table, index.name.as_str(), global, units)
-            }
-            None => self.capacity.consumed(&self.table, units),
-        };
-        let (mut count, scanned) = (page.returned, page.evaluated);
-        let (last, mut items) = (page.last.map(ItemBody), page.items);
-        let mut count_only = self.reading.count_only;
-        if let Some(fetch) = self.fetch {
-            count_only = fetch.count_only;
-            items = fetch.items(context, &self.table, &self.options, items).await?;
-            count = items.len();
-        }
-        Ok(Response {
-            items: (!count_only).then(|| items.into_iter().map(ItemBody).collect()),
-            count,
-            scanned_count: scanned,
-            last_evaluated_key: last,
-            consumed_capacity: consumed,
         })
     }
-}
 
-impl Fetch {
-    /// The items that an index has found, as the table has them.
-    async fn items(
-        &self,
-        context: &Context,
-        table: &TableName,
-        options: &TableOptions,
-        found: Vec<Item>,
-    ) -> Result<Vec<Item>, Fault> {
-        let mut whole = Vec::with_capacity(found.len());
-        for item in found {
-            let get = Get::new(options.place_attributes(None, &item)).consistent();
-            // An item that was deleted in between is left out, as it would be a moment later.
-            let Some(item) = context.ports.tables.get(table, get).await.map_err(fault)? else { continue };
-            if !self.filter.as_ref().is_none_or(|filter| filter.holds(&item)) {
-                continue;
-            }
-            whole.push(match &self.projection {
-                Some(projection) => projection.apply(&item).map_err(fault)?,
-                None => item,
-            });
+    fn respond(self, page: ItemPage, cost: Cost) -> Response {
+        let items = page.items.into_iter().map(ItemBody);
+        Response {
+            items: (!self.reading.count_only).then(|| items.collect()),
+            count: page.returned,
+            scanned_count: page.evaluated,
+            last_evaluated_key: page.last.map(ItemBody),
+            consumed_capacity: self.capacity.consumed(&self.table, &cost),
         }
-        Ok(whole)
     }
 }

@@ -61,7 +61,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     validation.done()?;
     let table = table_name(parameters.table_name.as_deref())?;
     let segment = segment(request.segment, request.total_segments)?;
-    parameters.one_style(None, None)?;
+    parameters.one_style(None)?;
     let mut expressions = Expressions::new(
         parameters.expression_attribute_names.take(),
         parameters.expression_attribute_values.take(),
@@ -74,7 +74,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     check_segment(&plan, segment)?;
     let scan = Scan { segment, reading: plan.reading.clone() };
     let page = context.ports.tables.scan(&plan.table, scan).await;
-    plan.answer(context, page).await
+    plan.answer_scan(page)
 }
 
 fn segment(segment: Option<i64>, total: Option<i64>) -> Result<Option<Segment>, Fault> {
@@ -102,9 +102,9 @@ fn check_segment(plan: &Plan, segment: Option<Segment>) -> Result<(), Fault> {
     let (Some(segment), Some(start)) = (segment, &plan.reading.start) else { return Ok(()) };
     let schema = plan.index.as_ref().map_or(&plan.options.key, |index| &index.key);
     match schema.key_of(start) {
-        Ok(key) if !segment.contains(&key) => {
-            Err(Fault::validation("The provided starting key is not within the segment"))
-        }
+        Ok(key) if !segment.contains(&key) => Err(Fault::validation(
+            "The provided starting key is invalid: ExclusiveStartKey is not within the segment",
+        )),
         _ => Ok(()),
     }
 }

@@ -97,8 +97,9 @@ pub(super) fn kinds(definitions: &[Definition]) -> Result<Kinds, Fault> {
             Some("B") => KeyKind::Binary,
             _ => KeyKind::Text,
         };
-        if kinds.insert(attribute_name.clone().unwrap_or_default(), kind).is_some() {
-            return Err(invalid("Cannot have two attributes with the same name"));
+        let name = attribute_name.clone().unwrap_or_default();
+        if kinds.insert(name.clone(), kind).is_some() {
+            return Err(invalid(format_args!("Duplicate AttributeName in AttributeDefinitions: {name}")));
         }
     }
     Ok(kinds)
@@ -176,6 +177,12 @@ impl IndexBody {
         let projection =
             self.projection.as_ref().and_then(|projection| projection.projection_type.as_deref());
         validation.one_of(&member("projection.projectionType"), projection, &["ALL", "INCLUDE", "KEYS_ONLY"]);
+        let names =
+            self.projection.iter().flat_map(|projection| projection.non_key_attributes.iter().flatten());
+        for (at, name) in names.enumerate() {
+            let field = format!("projection.nonKeyAttributes.{}.member", at + 1);
+            validation.length(&member(&field), Some(name), 1..=255);
+        }
     }
 
     /// What was ordered for the index, if anything.
@@ -201,7 +208,14 @@ impl ProjectionBody {
                 if names.len() > INDEX_INCLUDED_MAX {
                     return Err(invalid("Too many NonKeyAttributes in the projection"));
                 }
-                Ok(IndexProjection::Include(names.into_iter().collect::<BTreeSet<_>>()))
+                let mut distinct = BTreeSet::new();
+                for name in names {
+                    if distinct.contains(&name) {
+                        return Err(invalid(format_args!("Duplicate value in NonKeyAttributes: {name}")));
+                    }
+                    distinct.insert(name);
+                }
+                Ok(IndexProjection::Include(distinct))
             }
             (Some("INCLUDE"), _) => {
                 Err(invalid("ProjectionType is INCLUDE, but NonKeyAttributes is not specified"))

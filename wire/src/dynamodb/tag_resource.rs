@@ -21,6 +21,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     let table = table_of_resource(request.resource_arn.as_deref())?;
     let tags = request.tags.unwrap_or_default();
     tags::check(&tags)?;
+    let _changing = context.dynamodb.changing().await;
     tags::put(context, &table, tags).await?;
     Ok(Nothing)
 }

@@ -10,11 +10,20 @@ use super::attribute::INVALID;
 use super::errors::fault;
 use crate::context::Context;
 use crate::fault::Fault;
-use crate::validation::Validation;
+use crate::validation::{Pattern, Validation};
 
 const KIND: &str = "table-tags";
 /// Most tags of one table.
 const TAGS_MAX: usize = 50;
+
+/// What keys and values consist of.
+const CHARACTERS: Pattern = Pattern {
+    text: "^([\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*)$",
+    matches: |text| {
+        let allowed = |c: char| c.is_alphanumeric() || c.is_whitespace() || "_.:/=+-@".contains(c);
+        text.chars().all(allowed)
+    },
+};
 
 /// A tag.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -32,6 +41,8 @@ pub(super) fn check(tags: &[Tag]) -> Result<(), Fault> {
         validation.required(&field("key"), &tag.key).length(&field("key"), tag.key.as_deref(), 1..=128);
         validation.required(&field("value"), &tag.value);
         validation.length(&field("value"), tag.value.as_deref(), 0..=256);
+        validation.pattern(&field("key"), tag.key.as_deref(), CHARACTERS);
+        validation.pattern(&field("value"), tag.value.as_deref(), CHARACTERS);
     }
     validation.done()?;
     let keys: BTreeSet<_> = tags.iter().filter_map(|tag| tag.key.as_deref()).collect();

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_model::limits::TRANSACTION_ITEMS_MAX;
+use anabranch_model::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_ITEMS_MAX};
 use anabranch_model::table::{Get, Item};
 use anabranch_model::{Cancelled, Error};
 use serde::{Deserialize, Serialize};
 
 use super::attribute::{Attributes, ItemBody};
 use super::batch_get_item::twice;
-use super::capacity::{Consumed, Detail, of_transaction, read_units};
+use super::capacity::{Consumed, Cost, Detail, of_transaction, read_units};
 use super::errors::{cancelled, fault};
 use super::explain::of_key;
-use super::get_item::projection;
+use super::get_item::{projection, shown};
 use super::names::table_name;
 use super::transact_write_items::SEVERAL_OPERATIONS;
 use crate::context::Context;
@@ -82,20 +82,24 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     if twice(gets.iter().map(|(table, get)| (table, &get.key))) {
         return Err(Fault::validation(SEVERAL_OPERATIONS));
     }
+    // What is read counts, not what is shown of it.
+    let mut late = vec![None; gets.len()];
+    if capacity.is_asked() {
+        late = gets.iter_mut().map(|(_, get)| get.projection.take()).collect();
+    }
     let items = match context.ports.tables.transact_get(gets.clone()).await {
         Ok(items) => items,
         Err(error) => return Err(refused(context, gets, error).await),
     };
-    let mut units = BTreeMap::new();
-    for ((table, _), item) in gets.iter().zip(&items) {
-        // A transaction reads everything twice.
-        let cost = 2.0 * read_units(item.as_ref().map_or(0, Item::size), true);
-        *units.entry(table.clone()).or_insert(0.0) += cost;
+    let mut costs: BTreeMap<_, Cost> = BTreeMap::new();
+    let mut responses = Vec::with_capacity(items.len());
+    for (((table, _), item), projection) in gets.iter().zip(items).zip(late) {
+        let cost = Cost::of_table(read_units(item.as_ref().map_or(0, Item::size), true)).twice();
+        costs.entry(table.clone()).or_default().add(cost);
+        let item = item.map(|item| shown(item, projection.as_ref())).transpose()?;
+        responses.push(ItemResponse { item: item.map(ItemBody) });
     }
-    Ok(Response {
-        responses: items.into_iter().map(|item| ItemResponse { item: item.map(ItemBody) }).collect(),
-        consumed_capacity: of_transaction(capacity.consumed_by(&units), false),
-    })
+    Ok(Response { responses, consumed_capacity: of_transaction(capacity.consumed_by(&costs), false) })
 }
 
 /// Keys that do not fit are told as reasons of the parts that have them.
@@ -109,7 +113,14 @@ async fn refused(context: &Context, gets: Vec<(anabranch_model::TableName, Get)>
             Ok(summary) => of_key(&get.key, &summary.options.key),
             Err(_) => None,
         };
-        reasons.push(words.map(Cancelled::Invalid));
+        // The service looks no further than the first part that cannot be.
+        let first = reasons.iter().all(Option::is_none);
+        reasons.push(words.filter(|_| first).map(Cancelled::Invalid));
     }
-    if reasons.iter().any(Option::is_some) { cancelled(reasons) } else { fault(error) }
+    if reasons.iter().any(Option::is_some) {
+        return cancelled(reasons);
+    }
+    Fault::validation(format!(
+        "The aggregate size of the items of a transaction cannot exceed {TRANSACTION_BYTES_MAX} bytes"
+    ))
 }

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_model::limits::TRANSACTION_ITEMS_MAX;
-use anabranch_model::table::{Action, Item, Returning, Token, Update, Write};
+use anabranch_model::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_ITEMS_MAX};
+use anabranch_model::table::{Action, Item, Returning, Token, Update, Write, check_transaction_bytes};
 use anabranch_model::{Cancelled, Error, TableName};
 use serde::{Deserialize, Serialize};
 
 use super::attribute::{Attribute, Attributes};
 use super::batch_get_item::twice;
-use super::capacity::{Consumed, Detail, of_transaction, write_units};
+use super::capacity::{Consumed, Cost, Detail, of_transaction};
 use super::errors::{cancelled, fault};
 use super::explain::of_action;
 use super::expression::Expressions;
 use super::names::table_name;
-use super::write::{CollectionMetrics, collection, item_of, read_metrics, read_on_failure};
+use super::write::{CollectionMetrics, collection, cost_of, item_of, read_metrics, read_on_failure};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::validation::Validation;
@@ -84,8 +84,19 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         let (kind, part) = item.part()?;
         writes.push(part.write(kind, at + 1)?);
     }
+    if check_transaction_bytes(writes.iter().map(|(_, write)| write)).is_err() {
+        return Err(Fault::validation(format!(
+            "Transaction request size cannot exceed {TRANSACTION_BYTES_MAX} bytes"
+        )));
+    }
     let token = request.client_request_token.map(Token::new).transpose().map_err(fault)?;
-    let units = units(&writes);
+    let mut costs: BTreeMap<TableName, Cost> = BTreeMap::new();
+    if capacity.is_asked() {
+        for (table, write) in &writes {
+            let cost = cost_of(context, table, write.clone()).await;
+            costs.entry(table.clone()).or_default().add(cost.twice());
+        }
+    }
     let mut collections: BTreeMap<String, Vec<CollectionMetrics>> = BTreeMap::new();
     if metrics {
         for (table, write) in &writes {
@@ -98,7 +109,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         return Err(refused(context, &writes, error).await);
     }
     Ok(Response {
-        consumed_capacity: of_transaction(capacity.consumed_by(&units), true),
+        consumed_capacity: of_transaction(capacity.consumed_by(&costs), true),
         item_collection_metrics: Some(collections).filter(|collections| !collections.is_empty()),
     })
 }
@@ -173,15 +184,6 @@ impl Part {
     }
 }
 
-/// A transaction writes everything twice.
-fn units(writes: &[(TableName, Write)]) -> BTreeMap<TableName, f64> {
-    let mut units = BTreeMap::new();
-    for (table, write) in writes {
-        *units.entry(table.clone()).or_insert(0.0) += 2.0 * write_units(item_of(&write.action).size());
-    }
-    units
-}
-
 /// What is wrong with single parts is told as their reasons.
 async fn refused(context: &Context, writes: &[(TableName, Write)], error: Error) -> Fault {
     if !matches!(error, Error::Invalid(_)) {
@@ -196,7 +198,9 @@ async fn refused(context: &Context, writes: &[(TableName, Write)], error: Error)
             }
             Err(_) => None,
         };
-        reasons.push(words.map(Cancelled::Invalid));
+        // The service looks no further than the first part that cannot be.
+        let first = reasons.iter().all(Option::is_none);
+        reasons.push(words.filter(|_| first).map(Cancelled::Invalid));
     }
     if reasons.iter().any(Option::is_some) {
         return cancelled(reasons);

@@ -4,7 +4,7 @@ use anabranch_model::TableName;
 use anabranch_model::table::{Alteration, ChangeView, IndexScope, TableSummary};
 use serde::{Deserialize, Serialize};
 
-use super::attribute::INVALID;
+use super::attribute::{INVALID, type_name};
 use super::create_table::{TABLE_CLASSES, check_throughput};
 use super::description::{Description, describe};
 use super::errors::table_fault;
@@ -54,6 +54,7 @@ pub(super) struct Response {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     request.check()?;
     let table = table_name(request.table_name.as_deref())?;
+    let _changing = context.dynamodb.changing().await;
     let before = context.ports.tables.table(&table).await.map_err(table_fault)?;
     let mut settings = Settings::load(context, &table).await?;
     let alterations = request.alterations(&before)?;
@@ -111,13 +112,20 @@ impl Request {
 
     /// The changes that the store makes, those to the stream of changes last.
     fn alterations(&self, table: &TableSummary) -> Result<Vec<Alteration>, Fault> {
-        let mut kinds = kinds(self.attribute_definitions.as_deref().unwrap_or_default())?;
-        add_known(&mut kinds, table);
+        let kinds = kinds(self.attribute_definitions.as_deref().unwrap_or_default())?;
+        let made_or_gone = |update: &&IndexUpdate| update.create.is_some() != update.delete.is_some();
+        if self.global_secondary_index_updates.iter().flatten().filter(made_or_gone).count() > 1 {
+            return Err(Fault::client(
+                "LimitExceededException",
+                "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table",
+            ));
+        }
         let mut alterations = Vec::new();
         for update in self.global_secondary_index_updates.iter().flatten() {
             match (&update.create, &update.update, &update.delete) {
                 (Some(create), None, None) => {
                     let index = create.options(IndexScope::Global, &kinds)?;
+                    check_known(&kinds, table)?;
                     if table.options.indexes.iter().any(|other| other.name == index.name) {
                         return Err(Fault::validation(format!(
                             "Attempting to create an index which already exists: {}",
@@ -136,19 +144,19 @@ impl Request {
                     alterations.push(Alteration::DropIndex(name));
                 }
                 (None, Some(_), None) => {}
-                _ => {
+                (Some(_), ..) | (_, Some(_), _) => {
+                    return Err(Fault::validation(format!(
+                        "{INVALID} Only one of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, \
+                         GlobalSecondaryIndexUpdate.Delete can be given in one entry"
+                    )));
+                }
+                (None, None, None) => {
                     return Err(Fault::validation(format!(
                         "{INVALID} One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, \
                          GlobalSecondaryIndexUpdate.Delete must not be null"
                     )));
                 }
             }
-        }
-        if alterations.len() > 1 {
-            return Err(Fault::client(
-                "LimitExceededException",
-                "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table",
-            ));
         }
         if let Some(specification) = &self.stream_specification {
             alterations.push(changes(specification.view()?, table)?);
@@ -202,13 +210,19 @@ impl Request {
     }
 }
 
-/// Attributes of keys that are there already need not be defined again.
-fn add_known(kinds: &mut Kinds, table: &TableSummary) {
+/// An attribute of a key that is there already keeps its type.
+fn check_known(kinds: &Kinds, table: &TableSummary) -> Result<(), Fault> {
     let options = &table.options;
     let keys = std::iter::once(&options.key).chain(options.indexes.iter().map(|index| &index.key));
     for part in keys.flat_map(|key| key.attributes()) {
-        kinds.entry(part.name.clone()).or_insert(part.kind);
+        let Some(kind) = kinds.get(&part.name).filter(|kind| **kind != part.kind) else { continue };
+        let (name, old, new) = (&part.name, type_name(part.kind.kind()), type_name(kind.kind()));
+        return Err(Fault::validation(format!(
+            "{INVALID} Attributes cannot be redefined. Please check that your attribute has the same type as \
+             previously defined. Existing schema: {name}:{old} New schema: {name}:{new}"
+        )));
     }
+    Ok(())
 }
 
 fn changes(view: Option<ChangeView>, table: &TableSummary) -> Result<Alteration, Fault> {

@@ -47,8 +47,13 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         return Err(Fault::validation("TimeToLiveSpecification is missing"));
     };
     let attribute = specification.attribute_name.clone().filter(|_| specification.enabled == Some(true));
+    let _changing = context.dynamodb.changing().await;
     let before = context.ports.tables.table(&table).await.map_err(table_fault)?.options.time_to_live;
+    let named = specification.attribute_name.as_ref();
     let why = match (&before, &attribute) {
+        (Some(before), None) if Some(before) != named => Some(format!(
+            "TimeToLive is active on a different AttributeName: current AttributeName is {before}"
+        )),
         (Some(before), Some(attribute)) if before != attribute => Some(format!(
             "TimeToLive is active on a different AttributeName: current AttributeName is {before}"
         )),

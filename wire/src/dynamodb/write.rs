@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use anabranch_model::TableName;
 use anabranch_model::table::expression::Condition;
-use anabranch_model::table::{Action, Item, Returning, Write};
+use anabranch_model::table::{Action, Get, Item, Returning, Write};
 use serde::Serialize;
 
 use super::attribute::ItemBody;
-use super::capacity::{Consumed, Detail, write_units};
+use super::capacity::{Consumed, Cost, Detail};
 use super::explain::write_fault;
 use super::expression::Expressions;
 use super::legacy::{self, Expected};
@@ -117,21 +117,43 @@ pub(super) async fn write(
     wanted: Wanted,
 ) -> Result<Written, Fault> {
     let Wanted { capacity, metrics, returning, item_on_failure } = wanted;
-    let item = item_of(&action);
-    let units = write_units(item.size());
-    let metrics = if metrics { collection(context, &table, item).await } else { None };
+    let metrics = if metrics { collection(context, &table, item_of(&action)).await } else { None };
     let write = Write { action: action.clone(), condition, returning, item_on_failure };
-    let written = context.ports.tables.write(&table, write).await;
-    let returned = match written {
-        Ok(returned) => returned,
+    let written = match capacity.is_asked() {
+        true => write_counted(context, &table, write).await,
+        false => context.ports.tables.write(&table, write).await.map(|returned| (returned, Cost::default())),
+    };
+    let (returned, cost) = match written {
+        Ok(written) => written,
         Err(error) => return Err(write_fault(context, &table, &action, error).await),
     };
-    let units = returned.as_ref().map_or(units, |item| units.max(write_units(item.size())));
     Ok(Written {
         attributes: returned.map(ItemBody),
-        consumed_capacity: capacity.consumed(&table, units),
+        consumed_capacity: capacity.consumed(&table, &cost),
         item_collection_metrics: metrics,
     })
+}
+
+/// Writes an item and tells what that costs. The store returns the old item, from which everything else follows.
+async fn write_counted(
+    context: &Context,
+    table: &TableName,
+    write: Write,
+) -> anabranch_model::Result<(Option<Item>, Cost)> {
+    let options = context.ports.tables.table(table).await?.options;
+    let old = context.ports.tables.write(table, write.clone().returning(Returning::Old)).await?;
+    let done = Write { condition: None, ..write }.apply(&options, old.as_ref())?;
+    Ok((done.returned, Cost::of_write(&options, old.as_ref(), done.new.as_ref())))
+}
+
+/// What a write is going to cost, by the item as it is now.
+pub(super) async fn cost_of(context: &Context, table: &TableName, write: Write) -> Cost {
+    let Ok(summary) = context.ports.tables.table(table).await else { return Cost::default() };
+    let key = summary.options.place_attributes(None, write.subject());
+    let old = context.ports.tables.get(table, Get::new(key).consistent()).await.unwrap_or_default();
+    let done = Write { condition: None, ..write }.apply(&summary.options, old.as_ref());
+    let new = done.map(|done| done.new).unwrap_or_default();
+    Cost::of_write(&summary.options, old.as_ref(), new.as_ref())
 }
 
 /// The collection that an item belongs to; there are collections only where there are local indexes.

@@ -1,10 +1,10 @@
 //! DescribeStream.
 
 use anabranch_model::limits::PAGE_ENTRIES_MAX;
-use anabranch_model::{Error, Shard, ShardId, Timestamp};
+use anabranch_model::{Error, Page, Shard, ShardId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::numbers::{sequence_text, shard, shard_text};
+use super::numbers::{SHARD_ID_CHARS, sequence_text, shard, shard_text};
 use super::stream::{Known, Named, arn, find, stream_not_found};
 use crate::context::Context;
 use crate::dynamodb::{Element, fault};
@@ -72,6 +72,10 @@ struct Range {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     let mut validation = Validation::default();
     validation.required("streamArn", &request.stream_arn).range("limit", request.limit, 1..=LIMIT_MAX);
+    if let Some(ShardFilter { r#type, shard_id }) = &request.shard_filter {
+        validation.required("shardFilter.type", r#type).required("shardFilter.shardId", shard_id);
+        validation.length("shardFilter.shardId", shard_id.as_deref(), SHARD_ID_CHARS);
+    }
     let kind = request.shard_filter.as_ref().and_then(|filter| filter.r#type.as_deref());
     validation.one_of("shardFilter.type", kind, &["CHILD_SHARDS"]).done()?;
     let given = request.stream_arn.unwrap_or_default();
@@ -84,10 +88,12 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     // Children are sought among all shards.
     let sought = if parent.is_some() { PAGE_ENTRIES_MAX } else { limit };
     let listed = context.ports.tables.changes().shards(&named.stream, after.as_ref(), sought).await;
-    let page = listed.map_err(|error| match error {
-        Error::StreamNotFound(_) => stream_not_found(&given),
-        other => fault(other),
-    })?;
+    let page = match listed {
+        // Behind a shard that is not known there is none.
+        Err(Error::ShardNotFound(..)) => Page { entries: Vec::new(), more: false },
+        Err(Error::StreamNotFound(_)) => return Err(stream_not_found(&given)),
+        listed => listed.map_err(fault)?,
+    };
     let belongs =
         |shard: &&Shard| parent.as_ref().is_none_or(|parent: &ShardId| shard.parents.contains(parent));
     let shards: Vec<_> = page.entries.iter().filter(belongs).map(ShardBody::of).collect();

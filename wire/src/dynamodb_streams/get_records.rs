@@ -85,6 +85,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         Error::Damaged { .. } => Fault::client("TrimmedDataAccessException", error.to_string()),
         other => fault(other),
     })?;
+    place.check_trimmed(context).await?;
     let records =
         batch.records.iter().map(|record| body(context, &place, record)).collect::<Result<_, _>>()?;
     let next = match batch.next {

@@ -67,6 +67,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         other => fault(other),
     })?;
     let place = Place { stream: named.stream, shard, position, note: view };
+    place.check_trimmed(context).await?;
     Ok(Response { shard_iterator: place.seal(context, ITERATOR).await? })
 }
 

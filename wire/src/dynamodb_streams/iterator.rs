@@ -49,6 +49,24 @@ impl Place {
         Ok(place)
     }
 
+    /// Whether everything from here on is still there.
+    pub(crate) async fn check_trimmed(&self, context: &Context) -> Result<(), Fault> {
+        let changes = context.ports.tables.changes();
+        let trimmed = changes.trimmed(&self.stream, &self.shard).await.map_err(fault)?;
+        let lost = match (self.position, trimmed) {
+            (Position::At(from), Some(trimmed)) => from <= trimmed,
+            (Position::After(from), Some(trimmed)) => from < trimmed,
+            _ => false,
+        };
+        match lost {
+            true => Err(Fault::client(
+                "TrimmedDataAccessException",
+                "Attempted access beyond trim horizon: records behind the position have been removed",
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Names have no spaces, so they separate.
     fn text(&self) -> String {
         let Place { stream, shard, position, note } = self;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_model::TableName;
 use serde::{Deserialize, Serialize};
 
-use super::stream::{all_of, arn};
+use super::stream::{Named, all_of, arn};
 use crate::context::Context;
 use crate::dynamodb::fault;
 use crate::fault::Fault;
@@ -44,6 +44,9 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let mut all = BTreeMap::new();
     for known in all_of(context, table.as_ref()).await? {
         all.insert(arn(context, &known.table, &known.label), known);
+    }
+    if let Some(after) = &request.exclusive_start_stream_arn {
+        Named::parse(after)?;
     }
     let after = request.exclusive_start_stream_arn.unwrap_or_default();
     let limit = request.limit.unwrap_or(LIMIT_MAX) as usize;

@@ -12,7 +12,7 @@ mod list_streams;
 use crate::operations::operations;
 
 pub(crate) use get_shard_iterator::resolved;
-pub(crate) use stream::{label, remember};
+pub(crate) use stream::{label_of, remember};
 
 /// What the iterators are for. They carry the view of their stream, which every record repeats.
 const ITERATOR: &str = "change-iterator";

@@ -3,12 +3,17 @@
 //! Clients refuse to send a shard identifier of less than 28 characters and a number of less than 21 digits, so ours
 //! are stretched: `shardId-000000000007` is told as `shardId-00000000000000000007-00000007`.
 
+use std::ops::RangeInclusive;
+
 use anabranch_model::{SequenceNumber, ShardId};
 
 use crate::fault::Fault;
 
 /// Fewest digits of a number.
 const DIGITS_MIN: usize = 21;
+
+/// Characters of the identifier of a shard.
+pub(crate) const SHARD_ID_CHARS: RangeInclusive<usize> = 28..=65;
 
 /// A shard as clients see it.
 pub(crate) fn shard_text(shard: &ShardId) -> String {
@@ -49,7 +54,7 @@ mod tests {
         for number in [0, 3, 999_999_999_999, u64::MAX] {
             let id = ShardId::numbered(number);
             let text = shard_text(&id);
-            assert!((28..=65).contains(&text.len()), "{text}");
+            assert!(SHARD_ID_CHARS.contains(&text.len()), "{text}");
             assert_eq!(shard(&text).unwrap(), id);
         }
         let other = ShardId::new("shardId-00000000000000000007-00000008").unwrap();

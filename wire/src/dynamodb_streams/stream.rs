@@ -1,6 +1,6 @@
 //! Streams by their ARNs, and what is remembered of those that have ended.
 //!
-//! The label in an ARN is the time of its table and the name of the stream, so that a stream is found without asking
+//! The label in an ARN is the time when the stream began and its name, so that a stream is found without asking
 //! which table has it now. A stream can be read for a day after it ended, when its table may be gone: how it looked is
 //! kept in a document.
 
@@ -44,9 +44,19 @@ pub(crate) struct Known {
     pub(crate) enabled: bool,
 }
 
-/// The label of a stream of a table that was made at this time.
-pub(crate) fn label(stream: &StreamName, created_at: Timestamp) -> String {
-    let millis = i64::try_from(created_at.as_millis()).unwrap_or(i64::MAX);
+/// The label of the stream of a table, if it has one.
+pub(crate) fn label_of(summary: &TableSummary) -> Option<String> {
+    summary.changes.as_ref().map(|stream| label(stream, begun_at(summary)))
+}
+
+/// When the stream of a table was turned on. A store that does not tell has had it as long as the table.
+fn begun_at(summary: &TableSummary) -> Timestamp {
+    summary.changes_since.unwrap_or(summary.created_at)
+}
+
+/// The label of a stream that began at this time.
+fn label(stream: &StreamName, begun_at: Timestamp) -> String {
+    let millis = i64::try_from(begun_at.as_millis()).unwrap_or(i64::MAX);
     let time = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
     format!("{}-{stream}", time.strftime("%Y-%m-%dT%H:%M:%S.%3f"))
 }
@@ -57,7 +67,10 @@ impl Named {
         let resource =
             arn.splitn(6, ':').nth(5).filter(|_| arn.starts_with("arn:") && arn.contains(":dynamodb:"));
         let parts = resource.and_then(|resource| resource.strip_prefix("table/")?.split_once("/stream/"));
-        parts.and_then(|(table, label)| Named::of(table, label)).ok_or_else(|| stream_not_found(arn))
+        let (table, label) = parts.ok_or_else(|| {
+            Fault::validation(format!("Invalid StreamArn: Invalid ARN provided as input {arn:.1024}"))
+        })?;
+        Named::of(table, label).ok_or_else(|| stream_not_found(arn))
     }
 
     /// The stream of a table with this label.
@@ -86,10 +99,10 @@ pub(crate) fn of_table(summary: &TableSummary) -> Option<(StreamName, Known)> {
     let stream = summary.changes.clone()?;
     let known = Known {
         table: summary.name.to_string(),
-        label: label(&stream, summary.created_at),
+        label: label(&stream, begun_at(summary)),
         view: view_name(summary.options.changes?).to_owned(),
         key: elements(&summary.options.key),
-        created_at_ms: summary.created_at.as_millis(),
+        created_at_ms: begun_at(summary).as_millis(),
         keyspace: summary.options.keyspace.as_ref().map(|shape| shape.keyspace.clone()),
         enabled: true,
     };
@@ -198,10 +211,14 @@ mod tests {
             "",
             "orders",
             "arn:aws:dynamodb:us-east-1:0:table/orders",
+            "arn:aws:kinesis:us-east-1:0:table/orders/stream/2025-11-13T02:13:20.123-changes-1",
+        ] {
+            assert_eq!(Named::parse(text).unwrap_err().code, "ValidationException", "{text}");
+        }
+        for text in [
             "arn:aws:dynamodb:us-east-1:0:table/orders/stream/",
             "arn:aws:dynamodb:us-east-1:0:table/orders/stream/2026",
             "arn:aws:dynamodb:us-east-1:0:table/orders/stream/2025-11-13T02:13:20.123-a/b",
-            "arn:aws:kinesis:us-east-1:0:table/orders/stream/2025-11-13T02:13:20.123-changes-1",
             "arn:aws:dynamodb:us-east-1:0:table/orders/stream/üüüüüüüüüüüüüüüüüüü",
         ] {
             assert_eq!(Named::parse(text).unwrap_err().code, "ResourceNotFoundException", "{text}");

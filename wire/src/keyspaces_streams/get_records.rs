@@ -60,6 +60,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let limit = ReadLimit { records: request.max_results.unwrap_or(RESULTS_MAX) as usize, bytes: BYTES_MAX };
     let changes = context.ports.tables.changes();
     let batch = changes.read(&place.stream, &place.shard, place.position, limit).await.map_err(fault)?;
+    place.check_trimmed(context).await.map_err(retold)?;
     let shape = match batch.records.is_empty() {
         true => None,
         false => shape(context, &place).await?,

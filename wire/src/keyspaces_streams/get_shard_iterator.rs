@@ -54,5 +54,6 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     };
     let position = resolved(context, &named.stream, &shard, position).await.map_err(fault)?;
     let place = Place { stream: named.stream, shard, position, note: named.table.to_string() };
+    place.check_trimmed(context).await.map_err(retold)?;
     Ok(Response { shard_iterator: place.seal(context, ITERATOR).await? })
 }

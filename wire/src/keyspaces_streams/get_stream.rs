@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::faults::{fault, invalid, retold};
 use super::stream::{arn, find_by_arn};
 use crate::context::Context;
-use crate::dynamodb_streams::numbers::{sequence_text, shard, shard_text};
+use crate::dynamodb_streams::numbers::{SHARD_ID_CHARS, sequence_text, shard, shard_text};
 use crate::fault::Fault;
 use crate::time::Time;
 use crate::validation::Validation;
@@ -70,6 +70,10 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         request.max_results,
         1..=RESULTS_MAX,
     );
+    if let Some(ShardFilter { r#type, shard_id }) = &request.shard_filter {
+        validation.required("shardFilter.type", r#type).required("shardFilter.shardId", shard_id);
+        validation.length("shardFilter.shardId", shard_id.as_deref(), SHARD_ID_CHARS);
+    }
     let kind = request.shard_filter.as_ref().and_then(|filter| filter.r#type.as_deref());
     validation.one_of("shardFilter.type", kind, &["CHILD_SHARDS"]).done().map_err(retold)?;
     let given = request.stream_arn.unwrap_or_default();

@@ -12,6 +12,9 @@ use crate::context::Context;
 use crate::fault::Fault;
 use crate::receive::Body;
 
+/// How often an object that is replaced meanwhile is looked at again.
+const ATTEMPTS_MAX: usize = 16;
+
 /// What an object must be to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DeleteIf {
@@ -57,12 +60,15 @@ pub(super) async fn delete(
     match condition {
         DeleteIf::Always => blobs.delete(bucket, key, None).await,
         DeleteIf::Matches(tag) => blobs.delete(bucket, key, Some(tag)).await,
-        DeleteIf::Present => loop {
-            let tag = blobs.head(bucket, key).await?.etag;
-            match blobs.delete(bucket, key, Some(&tag)).await {
-                Err(Error::PreconditionFailed(_)) => {}
-                done => return done,
+        DeleteIf::Present => {
+            for _ in 0..ATTEMPTS_MAX {
+                let tag = blobs.head(bucket, key).await?.etag;
+                match blobs.delete(bucket, key, Some(&tag)).await {
+                    Err(Error::PreconditionFailed(_)) => {}
+                    done => return done,
+                }
             }
-        },
+            Err(Error::Unavailable(format!("`{key}` is being replaced again and again")))
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_model::blob::{ETag, ETagMatch, Header, Properties, Range, ReadConditions, WriteCondition};
+use anabranch_model::limits::BLOB_METADATA_BYTES_MAX;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::HeaderMap;
@@ -53,11 +54,11 @@ pub(super) fn properties(headers: &HeaderMap) -> Result<Properties, Fault> {
         }
     }
     properties.metadata = metadata(headers)?;
-    properties.check().map_err(|error| {
-        let large = error.to_string().starts_with("metadata has");
+    if properties.metadata_bytes() > BLOB_METADATA_BYTES_MAX {
         let message = "Your metadata headers exceed the maximum allowed metadata size";
-        if large { Fault::client("MetadataTooLarge", message) } else { invalid(error.to_string()) }
-    })?;
+        return Err(Fault::client("MetadataTooLarge", message));
+    }
+    properties.check().map_err(|error| invalid(error.to_string()))?;
     Ok(properties)
 }
 

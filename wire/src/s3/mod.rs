@@ -164,7 +164,9 @@ pub(crate) async fn respond(
 
 async fn answer(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
     rest.check_demands()?;
-    call(context, rest).await
+    let mut response = call(context, rest).await?;
+    rest.repeat_demands(response.headers_mut());
+    Ok(response)
 }
 
 /// The head of a request becomes a request, if its signature lets it.

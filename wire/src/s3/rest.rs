@@ -57,6 +57,13 @@ impl Rest {
             .map_err(|_| invalid("Part number must be an integer between 1 and 10000, inclusive"))
     }
 
+    /// Says again what the request demanded and was granted.
+    pub(super) fn repeat_demands(&self, headers: &mut HeaderMap) {
+        if self.headers.get(ENCRYPTION).is_some_and(|value| value == KEPT_ENCRYPTION) {
+            headers.insert(ENCRYPTION, HeaderValue::from_static(KEPT_ENCRYPTION));
+        }
+    }
+
     /// Refuses what a request demands that nobody does here: a success would be a lie.
     pub(super) fn check_demands(&self) -> Result<(), Fault> {
         for name in self.headers.keys().map(HeaderName::as_str).filter(|name| name.starts_with("x-amz-")) {
@@ -69,6 +76,11 @@ impl Rest {
         }
     }
 }
+
+/// How an object is to be encrypted where it lies.
+const ENCRYPTION: &str = "x-amz-server-side-encryption";
+/// The service's own keys. Whether the disk encrypts is the disk's affair; to clients it makes no difference.
+const KEPT_ENCRYPTION: &str = "AES256";
 
 fn check_demand(name: &str, value: &str) -> Result<(), Fault> {
     let refused = match name {
@@ -84,6 +96,7 @@ fn check_demand(name: &str, value: &str) -> Result<(), Fault> {
         "x-amz-storage-class" => !["", "STANDARD"].contains(&value),
         "x-amz-object-ownership" => !["", "BucketOwnerEnforced"].contains(&value),
         "x-amz-bucket-object-lock-enabled" => value.eq_ignore_ascii_case("true"),
+        ENCRYPTION => !["", KEPT_ENCRYPTION].contains(&value),
         "x-amz-tagging" | "x-amz-website-redirect-location" | "x-amz-write-offset-bytes" => !value.is_empty(),
         name => {
             name.starts_with("x-amz-object-lock-")

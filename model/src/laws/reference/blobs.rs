@@ -261,6 +261,16 @@ impl BlobStore for ReferenceBlobs {
             meta.properties = properties;
         }
         meta.modified_at = now;
+        if source != target {
+            let computed = meta.checksums.iter().map(|checksum| checksum.algorithm()).collect();
+            let mut digester = BodyDigester::new(BodyOptions { computed, ..BodyOptions::default() })?;
+            digester.update(&bytes)?;
+            let digest = digester.finish()?;
+            // The copy is put at once, whatever the source was.
+            meta.etag = ETag::of_md5(digest.md5);
+            meta.checksums = digest.checksums;
+            meta.parts = None;
+        }
         state.place(target.0, target.1, &options.target, (meta, bytes))
     }
 

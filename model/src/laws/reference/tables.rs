@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::log::Log;
 use crate::table::{
-    Action, Alteration, Change, Get, Got, IndexOptions, IndexScope, IndexSummary, Item, ItemPage,
-    PageFilling, Query, Reading, Scan, Segment, TableOptions, TableState, TableSummary, Token, Write,
-    check_parts,
+    Action, Alteration, Change, Get, Got, IndexOptions, IndexSummary, Item, ItemPage, PageFilling, Query,
+    Reading, Scan, Segment, TableOptions, TableState, TableSummary, Token, Write, check_parts,
+    check_read_bytes, check_transaction_bytes,
 };
 use crate::{Cancelled, Error, IndexName, Result, SequenceNumber, StreamName, TableName, Timestamp, limits};
 
@@ -27,6 +27,7 @@ struct Table {
     /// By the bytes of their keys.
     items: BTreeMap<Vec<u8>, Item>,
     changes: Option<StreamName>,
+    changes_since: Option<Timestamp>,
 }
 
 /// Tables as such.
@@ -38,7 +39,8 @@ impl Tables {
             return Err(Error::TableExists(name.clone()));
         }
         let changes = options.changes.map(|_| self.open_log());
-        let table = Table { options, created_at: now, items: BTreeMap::new(), changes };
+        let changes_since = changes.as_ref().map(|_| now);
+        let table = Table { options, created_at: now, items: BTreeMap::new(), changes, changes_since };
         self.tables.insert(name.clone(), table);
         Ok(())
     }
@@ -64,7 +66,7 @@ impl Tables {
     pub fn summary(&self, name: &TableName) -> Result<TableSummary> {
         let table = self.table(name)?;
         let indexes = table.options.indexes.iter().map(|index| {
-            let entries = table.entries(Some(index), false, |_| true);
+            let entries = table.entries(Some(index), &Reading::default(), |_| true);
             let bytes = entries.values().map(|item| item.size() as u64).sum();
             let (name, items) = (index.name.clone(), entries.len() as u64);
             IndexSummary { name, state: TableState::Active, items, bytes }
@@ -78,6 +80,7 @@ impl Tables {
             bytes: table.items.values().map(|item| item.size() as u64).sum(),
             indexes: indexes.collect(),
             changes: table.changes.clone(),
+            changes_since: table.changes_since,
         })
     }
 
@@ -88,7 +91,9 @@ impl Tables {
             let old = self.table(name)?.changes.clone();
             self.close_log(old, now);
             let log = view.map(|_| self.open_log());
-            self.table_mut(name)?.changes = log;
+            let table = self.table_mut(name)?;
+            table.changes_since = log.as_ref().map(|_| now);
+            table.changes = log;
         }
         self.table_mut(name)?.options = options;
         Ok(())
@@ -156,7 +161,7 @@ impl Tables {
     ) -> Result<()> {
         check_parts("a transaction", writes.len(), limits::TRANSACTION_ITEMS_MAX)?;
         self.check_distinct(writes)?;
-        check_transaction_bytes(writes)?;
+        check_transaction_bytes(writes.iter().map(|(_, write)| write))?;
         self.tokens.retain(|_, (_, at)| now.since(*at) < limits::TRANSACTION_TOKEN_LIFE);
         if let Some((known, _)) = token.and_then(|token| self.tokens.get(token)) {
             return if known == writes { Ok(()) } else { Err(Error::TokenReused) };
@@ -248,19 +253,6 @@ fn check_fresh(fresh: bool) -> Result<()> {
     if fresh { Ok(()) } else { Err(Error::Invalid("two parts of a call are about one item".to_string())) }
 }
 
-fn check_transaction_bytes(writes: &[(TableName, Write)]) -> Result<()> {
-    let size = |write: &Write| match &write.action {
-        Action::Put(item) => item.size(),
-        _ => 0,
-    };
-    let bytes: usize = writes.iter().map(|(_, write)| size(write)).sum();
-    if bytes > limits::TRANSACTION_BYTES_MAX {
-        let limit = limits::TRANSACTION_BYTES_MAX;
-        return Err(Error::Invalid(format!("a transaction has {bytes} bytes: at most {limit} are allowed")));
-    }
-    Ok(())
-}
-
 fn cancelled(error: Error) -> Cancelled {
     match error {
         Error::ConditionFailed { item } => Cancelled::ConditionFailed { item },
@@ -280,6 +272,16 @@ impl Tables {
     /// Reads some items of this moment.
     pub fn transact_get(&self, gets: &[(TableName, Get)]) -> Result<Vec<Option<Item>>> {
         check_parts("a transaction", gets.len(), limits::TRANSACTION_ITEMS_MAX)?;
+        let whole = |(name, get): &(TableName, Get)| {
+            let found = self.get(name, &Get { projection: None, ..get.clone() })?;
+            Ok(found.as_ref().map_or(0, Item::size))
+        };
+        let found = self.each_get(gets)?;
+        check_read_bytes(gets.iter().map(whole).sum::<Result<_>>()?)?;
+        Ok(found)
+    }
+
+    fn each_get(&self, gets: &[(TableName, Get)]) -> Result<Vec<Option<Item>>> {
         let mut seen = HashSet::new();
         for (name, get) in gets {
             check_fresh(seen.insert((name, get.check(&self.table(name)?.options)?)))?;
@@ -291,7 +293,7 @@ impl Tables {
     pub fn batch_get(&self, gets: &[(TableName, Get)]) -> Result<Vec<Got>> {
         check_parts("a batch of reads", gets.len(), limits::BATCH_GET_ITEMS_MAX)?;
         let mut bytes = 0;
-        let found = self.transact_get(gets)?;
+        let found = self.each_get(gets)?;
         let got = found.into_iter().map(|item| match item {
             None => Got::Missing,
             Some(item) if bytes == 0 || bytes + item.size() <= limits::BATCH_GET_BYTES_MAX => {
@@ -312,7 +314,7 @@ impl Tables {
         let index = table.index(name, query.reading.index.as_ref())?;
         query.check(&table.options, index)?;
         let within = |item: &Item| query.key.holds(item);
-        let entries = table.entries(index, query.reading.projection.is_some(), within);
+        let entries = table.entries(index, &query.reading, within);
         if query.backward {
             table.page(index, entries.iter().rev(), &query.reading, true)
         } else {
@@ -330,7 +332,7 @@ impl Tables {
             let contains = |segment: Segment| schema.key_of(item).is_ok_and(|key| segment.contains(&key));
             scan.segment.is_none_or(contains)
         };
-        let entries = table.entries(index, scan.reading.projection.is_some(), within);
+        let entries = table.entries(index, &scan.reading, within);
         table.page(index, entries.iter(), &scan.reading, false)
     }
 }
@@ -345,14 +347,14 @@ impl Table {
     fn entries(
         &self,
         index: Option<&IndexOptions>,
-        wants_parts: bool,
+        reading: &Reading,
         within: impl Fn(&Item) -> bool,
     ) -> BTreeMap<Vec<u8>, Item> {
         let items = self.items.iter().filter(|(_, item)| within(item));
         let Some(index) = index else {
             return items.map(|(key, item)| (key.clone(), item.clone())).collect();
         };
-        let looks_up = wants_parts && index.scope == IndexScope::Local;
+        let looks_up = reading.looks_up(&self.options, index);
         let entry = |(_, item): (_, &Item)| {
             let shown = self.options.shown(index, item)?;
             let place = self.options.place(Some(index), &shown).ok()?;

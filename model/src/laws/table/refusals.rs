@@ -105,6 +105,7 @@ pub async fn bad_reads_are_refused(trial: Trial) {
         ("a start in another group", of().start(Some(at("h", 1)))),
         ("a start without the index", red().start(Some(at("g", 1)))),
         ("a consistent read of a global index", red().consistent()),
+        ("whole items of an index that shows less", red().whole()),
         ("what an index does not show", red().only(Projection::of(["n"]))),
     ] {
         trial.refused(what, trial.store().query(&table, query).await, invalid);
@@ -180,6 +181,10 @@ pub async fn bad_transactions_are_refused(trial: Trial) {
     let table = trial.simple().await;
     let put = |n: usize| (table.clone(), Write::put(id(&format!("{n}"))));
     let large = |n: usize| (table.clone(), Write::put(id(&format!("{n}")).with("d", "x".repeat(390 << 10))));
+    let changed = |n: usize| {
+        let update = Update::new().set("d", "x".repeat(390 << 10));
+        (table.clone(), Write::update(id(&format!("{n}")), update))
+    };
     for (what, writes) in [
         ("a transaction of nothing", vec![]),
         ("a transaction of 101", (0..101).map(put).collect()),
@@ -190,6 +195,7 @@ pub async fn bad_transactions_are_refused(trial: Trial) {
         ),
         ("a check without condition", vec![put(1), (table.clone(), Action::Check(id("2")).into())]),
         ("more than 4 MiB", (0..11).map(large).collect()),
+        ("updates of more than 4 MiB", (0..11).map(changed).collect()),
         ("an item without key", vec![put(1), (table.clone(), Write::put(Item::new()))]),
     ] {
         trial.refused(what, trial.store().transact_write(writes, None).await, invalid);

@@ -99,15 +99,21 @@ impl Update {
         self.set.iter().map(|(path, _)| path).chain(&self.remove).chain(values)
     }
 
+    /// Bytes of the values that the update brings.
+    pub fn size(&self) -> usize {
+        let set = self.set.iter().map(|(_, value)| value.size()).sum::<usize>();
+        set + self.add.iter().chain(&self.delete).map(|(_, value)| value.size()).sum::<usize>()
+    }
+
     /// Those parts of the item as it was that the update changes.
     pub fn parts_before(&self, old: &Item) -> Result<Item> {
         Projection(self.paths().cloned().collect()).apply(old)
     }
 
-    /// Those parts of the item as it is that the update has given a value. What took the place of a removed element is
-    /// none of them.
+    /// What stands in the item as it is where the update has changed it: new values, and what took the place of a
+    /// removed element.
     pub fn parts_after(&self, new: &Item) -> Result<Item> {
-        Projection(self.paths().filter(|path| !self.remove.contains(path)).cloned().collect()).apply(new)
+        Projection(self.paths().cloned().collect()).apply(new)
     }
 
     /// Whether a store may be asked for this in a table with this key, whatever the item.
@@ -140,7 +146,7 @@ impl Update {
     }
 
     /// The item that `old` becomes; none if there was none and nothing but removals is asked for. `key` are the
-    /// attributes of the key.
+    /// attributes of the key. From an item that does not exist everything can be removed, wherever its path leads.
     pub fn apply(&self, old: Option<&Item>, key: &Item) -> Result<Option<Item>> {
         PathTree::of(self.paths(), "updates")?;
         let only_removes = self.set.is_empty() && self.add.is_empty();
@@ -156,7 +162,9 @@ impl Update {
             }
         }
         for (path, change) in changes.iter().rev() {
-            if let Change::Take = change {
+            if let Change::Take = change
+                && old.is_some()
+            {
                 // An element that was appended a moment ago is not the one that is meant.
                 take(&mut item, path, path.find(before).is_some())?;
             }
@@ -204,6 +212,13 @@ impl SetValue {
         }
     }
 
+    fn size(&self) -> usize {
+        match self {
+            SetValue::Operand(operand) => operand.size(),
+            SetValue::Plus(one, other) | SetValue::Minus(one, other) => one.size() + other.size(),
+        }
+    }
+
     fn operators(&self) -> usize {
         match self {
             SetValue::Operand(operand) => operand.operators(),
@@ -236,6 +251,15 @@ impl SetOperand {
                     Err(Error::Invalid(why))
                 }
             },
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            SetOperand::Path(_) => 0,
+            SetOperand::Value(value) => value.size(),
+            SetOperand::IfMissing(_, otherwise) => otherwise.size(),
+            SetOperand::ListAppend(one, other) => one.size() + other.size(),
         }
     }
 

@@ -240,8 +240,20 @@ impl Resolver<'_> {
             }
             "attribute_type" => {
                 self.check_count(function, operands, 2)?;
-                let path = self.first_path(function, operands)?;
-                Ok(Condition::HasKind(path, self.kind(function, &operands[1])?))
+                let first = match &operands[0] {
+                    value @ Term::Value(_) => self.operand(value)?,
+                    _ => Operand::Path(self.first_path(function, operands)?),
+                };
+                let kind = self.kind(function, &operands[1])?;
+                Ok(match first {
+                    // Of what was given with the call it is known already.
+                    Operand::Value(value) => {
+                        let how =
+                            [Comparison::NotEqual, Comparison::Equal][usize::from(value.kind() == kind)];
+                        Condition::compare(value.clone(), how, value)
+                    }
+                    Operand::Path(path) | Operand::Size(path) => Condition::HasKind(path, kind),
+                })
             }
             "begins_with" | "contains" => {
                 self.check_count(function, operands, 2)?;
@@ -279,7 +291,7 @@ impl Resolver<'_> {
 }
 
 /// A value of an order, as messages show it.
-fn shown(value: &Value) -> String {
+pub(in crate::dynamodb) fn shown(value: &Value) -> String {
     let name = type_of(value);
     match value {
         Value::Text(text) => format!("{{{name}:{text}}}"),

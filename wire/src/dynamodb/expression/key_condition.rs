@@ -43,7 +43,8 @@ fn collect(condition: Condition, parts: &mut KeyPart) -> Result<(), Fault> {
     };
     if !path.steps.is_empty() {
         return Err(Fault::validation(format!(
-            "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: {}",
+            "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: {}; \
+             nested attributes are no keys",
             path.attribute
         )));
     }

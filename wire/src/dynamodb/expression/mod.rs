@@ -19,11 +19,13 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use anabranch_model::limits::ATTRIBUTE_NAME_BYTES_MAX;
 use anabranch_model::table::Value;
 
 use super::attribute::Attribute;
 use crate::fault::Fault;
 
+pub(super) use condition::shown;
 pub(super) use key_condition::KeyPart;
 
 /// Longest placeholder.
@@ -106,6 +108,12 @@ fn checked_names(
         if name.is_empty() {
             return Err(Fault::validation(format!(
                 "{PARAMETER} contains invalid value: Empty attribute name for key {key}"
+            )));
+        }
+        if name.len() > ATTRIBUTE_NAME_BYTES_MAX {
+            return Err(Fault::validation(format!(
+                "{PARAMETER} contains invalid value: Attribute name is too large for key {key}, must be at most \
+                 {ATTRIBUTE_NAME_BYTES_MAX} bytes"
             )));
         }
         Ok((key, Placeholder { content: name, used: false }))

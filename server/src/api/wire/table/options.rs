@@ -104,6 +104,8 @@ mirrored! {
         bytes: u64,
         indexes: Vec<IndexSummaryBody>,
         changes: Option<Text<StreamName>>,
+        #[serde(default)]
+        changes_since: Option<Millis>,
     }
 }
 

@@ -54,6 +54,8 @@ mirrored! {
         start: Option<ItemBody>,
         #[serde(default)]
         count_only: bool,
+        #[serde(default)]
+        whole: bool,
     }
 }
 
@@ -68,6 +70,8 @@ mirrored! {
         items: Vec<ItemBody>,
         returned: usize,
         evaluated: usize,
+        #[serde(default)]
+        bytes: usize,
         last: Option<ItemBody>,
     }
 }
