@@ -8,9 +8,8 @@ use crate::fault::Fault;
 const EXPRESSION_BYTES_MAX: usize = 4_096;
 /// Most operators and functions of one expression.
 const OPERATORS_MAX: usize = anabranch_model::limits::EXPRESSION_OPERATORS_MAX;
-/// How deep parentheses, negations and functions nest. A level that joins something costs two operators of the 300 that an
-/// expression may have; more levels than this are negations of negations, and the stack is not endless.
-const NESTING_MAX: usize = 200;
+/// How deep parentheses, negations and functions nest. The text is a few kilobytes, the stack is not endless.
+const NESTING_MAX: usize = 100;
 /// Most steps of a path.
 const PATH_STEPS_MAX: usize = anabranch_model::limits::NESTING_MAX;
 
