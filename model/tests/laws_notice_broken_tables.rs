@@ -31,7 +31,8 @@ const NOTICED: &[(Fault, &[&str])] = &[
     (Fault::UpdatesOneByOne, &["updates_see_the_item_as_it_was"]),
     (Fault::UpdatesTopOnly, &["updates_reach_into_lists_and_maps"]),
     (Fault::AddsTwice, &["updates_add_to_numbers_and_sets", "counters_of_many_writers_are_exact"]),
-    (Fault::RemovalsMakeItems, &["an_update_makes_an_item_unless_it_only_removes"]),
+    (Fault::RemovalsMakeItems, &["an_update_that_only_removes_makes_no_item"]),
+    (Fault::UpdatesMakeNothing, &["an_update_makes_an_item"]),
     (Fault::SortsByText, &["a_query_is_in_the_order_of_range_values"]),
     (Fault::IgnoresRange, &["a_query_covers_its_key_condition"]),
     (Fault::PagesSkip, &["pages_join_in_both_directions", "a_scan_shows_every_item_once", "pages_of_an_index_join"]),
@@ -40,6 +41,7 @@ const NOTICED: &[(Fault, &[&str])] = &[
     (Fault::EverySegmentIsAll, &["segments_hold_every_item_once"]),
     (Fault::IgnoresIndexes, &[
         "an_index_is_added_and_dropped",
+        "an_added_index_leaves_out_what_does_not_fit",
         "an_index_holds_what_has_its_key",
         "an_index_shows_its_projection",
         "a_local_index_orders_within_a_hash_value",
@@ -68,6 +70,7 @@ const NOTICED: &[(Fault, &[&str])] = &[
     (Fault::SwallowsErrors, &[
         "bad_tables_are_refused",
         "bad_reads_are_refused",
+        "a_segment_starts_within_itself",
         "bad_batches_are_refused",
         "bad_transactions_are_refused",
         "unknown_names_are_refused",

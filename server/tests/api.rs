@@ -3,6 +3,7 @@
 mod harness;
 
 use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 use harness::{Data, Server, binary, http};
 
@@ -131,7 +132,7 @@ fn sizes_are_limited() {
     let long_header = format!("X-Long: {}", "x".repeat(200_000));
     let answer = http::post(server.listen, STREAMS, &[&long_header], r#"{"limit":1}"#);
     assert!(matches!(answer.status, 431 | 0), "{answer:?}");
-    let many: Vec<String> = (0..100).map(|number| format!("X-{number}: x")).collect();
+    let many: Vec<String> = (0..300).map(|number| format!("X-{number}: x")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let answer = http::post(server.listen, STREAMS, &many, r#"{"limit":1}"#);
     assert!(matches!(answer.status, 431 | 0), "{answer:?}");
@@ -141,7 +142,11 @@ fn sizes_are_limited() {
 #[test]
 fn connections_are_limited_and_places_come_back() {
     let data = Data::new();
-    let server = data.serve();
+    // As many connections are served as the limit of open files leaves beside the engine: here 500.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 1000 && exec \"$0\" \"$@\""]).arg(binary().get_program());
+    command.args(["up", "--listen", "127.0.0.1:0", "--monitor", "127.0.0.1:0", "--data"]).arg(data.path());
+    let server = Server::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
     // More than are served. They are accepted in the order in which they come, so the last one finds no place.
     let open: Vec<_> = (0..600).map(|_| http::connect(server.listen)).collect();
     let refused = http::read_answer(&mut http::connect(server.listen));

@@ -145,9 +145,8 @@ async fn readers_pass_any_number_of_damaged_records() {
     for index in 0..70 {
         numbers.push(put(&harness, "s", &format!("the record {index:02} of many")).await);
     }
-    for index in 1..69 {
-        harness.damage(format!("the record {index:02} of many").as_bytes());
-    }
+    let damaged: Vec<_> = (1..69).map(|index| format!("the record {index:02} of many")).collect();
+    harness.damage(&damaged);
     let (mut place, mut read) = (iterator(&harness, "s", "TRIM_HORIZON").await, Vec::new());
     for _ in 0..4 {
         let page = done(&harness, "GetRecords", json!({"ShardIterator": place})).await;

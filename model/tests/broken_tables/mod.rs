@@ -40,6 +40,7 @@ pub enum Fault {
     UpdatesTopOnly,
     AddsTwice,
     RemovalsMakeItems,
+    UpdatesMakeNothing,
     SortsByText,
     IgnoresRange,
     PagesSkip,
@@ -294,6 +295,11 @@ impl TableStore for BrokenTables {
                 let one = Update { set: vec![(path.clone(), value.clone())], ..Update::new() };
                 self.inner.write(table, Write::update(key.clone(), one)).await?;
             }
+            return Ok(None);
+        }
+        if let (Fault::UpdatesMakeNothing, Action::Update(key, _)) = (self.fault, &write.action)
+            && self.inner.get(table, Get::new(key.clone())).await?.is_none()
+        {
             return Ok(None);
         }
         if let (Fault::RemovalsMakeItems, Action::Update(key, update)) = (self.fault, &write.action)

@@ -116,8 +116,8 @@ impl Harness {
         Harness { clock, address, engine, transition, keys, folder, serving, stop, http1, http2 }
     }
 
-    /// Changes a byte of these where they lie on the disk.
-    pub fn damage(&self, bytes: &[u8]) {
+    /// Changes a byte of each of these texts where they lie on the disk.
+    pub fn damage(&self, texts: &[String]) {
         let mut folders = vec![self.folder.path().to_owned()];
         let mut found = 0;
         while let Some(folder) = folders.pop() {
@@ -128,15 +128,18 @@ impl Harness {
                     continue;
                 }
                 let content = std::fs::read(&path).expect("a file");
-                let Some(at) = content.windows(bytes.len()).position(|window| window == bytes) else {
-                    continue;
-                };
+                // Files are made larger than what is in them.
+                let written = content.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
                 let file = std::fs::OpenOptions::new().write(true).open(&path).expect("a file");
-                file.write_all_at(&[content[at] ^ 1], at as u64).expect("a byte");
-                found += 1;
+                for text in texts {
+                    let mut windows = content[..written].windows(text.len());
+                    let Some(at) = windows.position(|window| window == text.as_bytes()) else { continue };
+                    file.write_all_at(&[content[at] ^ 1], at as u64).expect("a byte");
+                    found += 1;
+                }
             }
         }
-        assert!(found > 0, "the bytes are nowhere");
+        assert_eq!(found, texts.len(), "some are nowhere, or twice");
     }
 
     /// Tells the server to stop, as a signal would.
