@@ -159,7 +159,9 @@ def what_cannot_be_set_is_told_truthfully(server):
         refused(code, call, 404, Bucket="settings")
     refused("NotImplemented", s3.put_bucket_versioning, 501, Bucket="settings",
             VersioningConfiguration={"Status": "Enabled"})
-    refused("NotImplemented", s3.put_object, 501, Bucket="settings", Key="k", Body=b"x", ServerSideEncryption="AES256")
+    refused("NotImplemented", s3.put_object, 501, Bucket="settings", Key="k", Body=b"x", ServerSideEncryption="aws:kms")
+    stored = s3.put_object(Bucket="settings", Key="k", Body=b"x", ServerSideEncryption="AES256")
+    assert stored["ServerSideEncryption"] == "AES256", stored
     refused("NotImplemented", s3.put_object, 501, Bucket="settings", Key="k", Body=b"x", StorageClass="GLACIER")
     refused("NotImplemented", s3.put_object, 501, Bucket="settings", Key="k", Body=b"x", Tagging="a=b")
     refused("NotImplemented", s3.put_object_tagging, 501, Bucket="settings", Key="k", Tagging={"TagSet": []})
