@@ -45,29 +45,39 @@ impl Log {
     }
 
     pub fn read(&self, from: Position, limit: ReadLimit) -> Batch {
-        let all = &self.records[..];
-        let start = match from {
-            Position::TrimHorizon => 0,
-            Position::Latest => all.len(),
-            Position::At(number) => all.partition_point(|record| record.sequence < number),
-            Position::After(number) => all.partition_point(|record| record.sequence <= number),
-            Position::AtTimestamp(moment) => all.partition_point(|record| record.arrival < moment),
-        };
-        let (limit, mut bytes) = (limit.clamped(), 0);
-        let within = |record: &&Record| {
-            let room = bytes < limit.bytes;
-            bytes += record.size();
-            room
-        };
-        let records: Vec<_> = all[start..].iter().take(limit.records).take_while(within).cloned().collect();
-        let end = start + records.len();
-        let last_read = all[..end].last();
-        let next = match last_read {
-            _ if end == all.len() && !self.shard.is_open() => Next::Ended(Vec::new()),
-            Some(record) => Next::At(Position::After(record.sequence)),
-            None => Next::At(Position::At(self.shard.starts_at)),
-        };
-        let behind = all.last().zip(last_read).map_or(Duration::ZERO, |(a, b)| a.arrival.since(b.arrival));
-        Batch { records, next, behind }
+        read(&self.records, &self.shard, Vec::new(), from, limit)
     }
+}
+
+/// Reads from the records of a shard, which `children` continue when it has ended.
+pub(super) fn read(
+    all: &[Record],
+    shard: &Shard,
+    children: Vec<ShardId>,
+    from: Position,
+    limit: ReadLimit,
+) -> Batch {
+    let start = match from {
+        Position::TrimHorizon => 0,
+        Position::Latest => all.len(),
+        Position::At(number) => all.partition_point(|record| record.sequence < number),
+        Position::After(number) => all.partition_point(|record| record.sequence <= number),
+        Position::AtTimestamp(moment) => all.partition_point(|record| record.arrival < moment),
+    };
+    let (limit, mut bytes) = (limit.clamped(), 0);
+    let within = |record: &&Record| {
+        let room = bytes < limit.bytes;
+        bytes += record.size();
+        room
+    };
+    let records: Vec<_> = all[start..].iter().take(limit.records).take_while(within).cloned().collect();
+    let end = start + records.len();
+    let last_read = all[..end].last();
+    let next = match last_read {
+        _ if end == all.len() && !shard.is_open() => Next::Ended(children),
+        Some(record) => Next::At(Position::After(record.sequence)),
+        None => Next::At(Position::At(shard.starts_at)),
+    };
+    let behind = all.last().zip(last_read).map_or(Duration::ZERO, |(a, b)| a.arrival.since(b.arrival));
+    Batch { records, next, behind }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream;
 
+use super::log;
 use crate::laws::Fixture;
 use crate::{
     Appended, Batch, Capabilities, Error, Follow, HashKey, HashRange, NewRecord, Next, Page, Position,
@@ -171,32 +172,9 @@ impl Stream {
     fn read(&self, shard: &Shard, from: Position, limit: ReadLimit, now: Timestamp) -> Batch {
         let all = self.records.get(&shard.id).map_or(&[][..], Vec::as_slice);
         let horizon = now.minus(self.retention);
-        let start = match from {
-            Position::TrimHorizon => 0,
-            Position::Latest => all.len(),
-            Position::At(number) => all.partition_point(|record| record.sequence < number),
-            Position::After(number) => all.partition_point(|record| record.sequence <= number),
-            Position::AtTimestamp(moment) => all.partition_point(|record| record.arrival < moment),
-        };
-        let start = start.max(all.partition_point(|record| record.arrival < horizon));
-        let (limit, mut bytes) = (limit.clamped(), 0);
-        let within = |record: &&Record| {
-            let room = bytes < limit.bytes;
-            bytes += record.size();
-            room
-        };
-        let records: Vec<_> = all[start..].iter().take(limit.records).take_while(within).cloned().collect();
-        let end = start + records.len();
-        let last_read = all[..end].last();
-        let next = match last_read {
-            _ if end == all.len() && !shard.is_open() => {
-                Next::Ended(self.graph.children_of(&shard.id).into_iter().cloned().collect())
-            }
-            Some(record) => Next::At(Position::After(record.sequence)),
-            None => Next::At(Position::At(shard.starts_at)),
-        };
-        let behind = all.last().zip(last_read).map_or(Duration::ZERO, |(a, b)| a.arrival.since(b.arrival));
-        Batch { records, next, behind }
+        let kept = &all[all.partition_point(|record| record.arrival < horizon)..];
+        let children = self.graph.children_of(&shard.id).into_iter().cloned().collect();
+        log::read(kept, shard, children, from, limit)
     }
 }
 
