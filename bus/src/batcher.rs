@@ -12,13 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_consumer::Acknowledgement;
-use anabranch_model::SequenceNumber;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::event::{Event, Origin};
+use crate::event::{Event, Place};
 use crate::line::Line;
-use crate::metrics::{self, Stage};
+use crate::metrics::Stage;
 use crate::pause::{pause, stopped};
 use crate::sink::{Earlier, Outcome};
 
@@ -116,12 +115,12 @@ enum End {
     Unknown,
     /// As the limits say.
     Free,
-    /// With this number.
-    With(SequenceNumber),
-    /// Before this number.
-    Before(SequenceNumber),
-    /// There is none to gather: events up to this number are durable.
-    Held(SequenceNumber),
+    /// At this place.
+    With(Place),
+    /// Before this place.
+    Before(Place),
+    /// There is none to gather: events up to this place are durable.
+    Held(Place),
 }
 
 struct Gathering {
@@ -156,7 +155,7 @@ impl Gathering {
                 Some(Input::Flush(done)) => {
                     match self.end {
                         // Half of a batch under another name would be a duplicate of the whole. Its events come again.
-                        End::With(_) => self.events.clear(),
+                        End::With(_) => drop(self.take()),
                         _ => self.write().await,
                     }
                     let _ = done.send(());
@@ -168,7 +167,8 @@ impl Gathering {
 
     /// How long to wait for more; none if there is nothing to wait with.
     fn due(&self, stopping: bool) -> Option<Duration> {
-        let first = self.events.front()?;
+        // The rest of a record that is here in part is on its way already.
+        let first = self.events.front().filter(|_| self.ends_whole())?;
         let patience = match self.end {
             End::With(_) => self.limits.age + REPLAY_PATIENCE,
             _ if stopping => Duration::ZERO,
@@ -177,43 +177,51 @@ impl Gathering {
         Some((first.since + patience).saturating_sub(self.line.clock.elapsed()))
     }
 
+    fn ends_whole(&self) -> bool {
+        self.events.back().is_none_or(|last| last.acknowledgement.is_some())
+    }
+
     async fn add(&mut self, waiting: Waiting) {
-        let sequence = sequence(&waiting.event);
-        if self.begins_anew(&waiting.event, sequence) {
+        let place = waiting.event.origin.place();
+        if self.begins_anew(&waiting.event, place) {
             self.write().await;
         }
-        if self.events.is_empty() && !self.holds(sequence) {
+        if self.events.is_empty() && !self.holds(place) {
             self.end = self.ask(&waiting.event).await;
         }
-        if self.holds(sequence) {
+        if self.holds(place) {
             self.conclude(vec![waiting], vec![Outcome::Done]);
             return;
         }
         self.bytes += waiting.event.data.len();
+        // A batch does not end in the midst of what comes of one record: it is the record that is acknowledged.
         let whole = waiting.acknowledgement.is_some();
         self.events.push_back(waiting);
         let complete = match self.end {
-            End::With(end) => whole && sequence.is_some_and(|sequence| sequence >= end),
+            End::With(end) => place.is_some_and(|place| place >= end),
             _ => self.events.len() >= self.limits.records || self.bytes >= self.limits.bytes,
         };
-        if complete {
+        if complete && whole {
             self.write().await;
         }
     }
 
     /// Whether an event cannot lie in the batch that is being gathered.
-    fn begins_anew(&self, event: &Event, sequence: Option<SequenceNumber>) -> bool {
-        let Some(first) = self.events.front() else { return false };
-        match (self.end, sequence) {
-            (End::With(end), Some(sequence)) => sequence > end,
-            (End::Before(start), Some(sequence)) if sequence >= start => true,
+    fn begins_anew(&self, event: &Event, place: Option<Place>) -> bool {
+        let (Some(first), Some(last)) = (self.events.front(), self.events.back()) else { return false };
+        match (self.end, place) {
+            _ if last.event.origin == event.origin => false,
+            // One that failed comes again behind those that came after it. A batch is in order.
+            _ if last.event.origin.place() > place => true,
+            (End::With(end), Some(place)) => place > end,
+            (End::Before(start), Some(place)) if place >= start => true,
             _ => !self.line.sink.belong_together(&first.event, event),
         }
     }
 
     /// Whether an event lies in a durable batch that began before it.
-    fn holds(&self, sequence: Option<SequenceNumber>) -> bool {
-        matches!((self.end, sequence), (End::Held(end), Some(sequence)) if sequence <= end)
+    fn holds(&self, place: Option<Place>) -> bool {
+        matches!((self.end, place), (End::Held(end), Some(place)) if place <= end)
     }
 
     /// Asks the sink how the batch that begins with this event ended before.
@@ -235,20 +243,24 @@ impl Gathering {
         End::Free
     }
 
-    async fn write(&mut self) {
-        let batch: Vec<Waiting> = std::mem::take(&mut self.events).into();
-        let bytes = std::mem::take(&mut self.bytes);
+    /// What was gathered, with its bytes. The next batch begins.
+    fn take(&mut self) -> (Vec<Waiting>, usize) {
         self.end = End::Unknown;
+        (std::mem::take(&mut self.events).into(), std::mem::take(&mut self.bytes))
+    }
+
+    async fn write(&mut self) {
+        let (batch, bytes) = self.take();
         if batch.is_empty() {
             return;
         }
         let now = self.line.clock.elapsed();
         for waiting in &batch {
-            metrics::stage(&self.line.bot, Stage::Batch, now.saturating_sub(waiting.since));
+            self.line.meter.stage(Stage::Batch, now.saturating_sub(waiting.since));
         }
         let events = batch.iter().map(|waiting| waiting.event.clone()).collect();
         let outcomes = self.line.write(events).await;
-        metrics::batch(&self.line.bot, batch.len(), bytes);
+        self.line.meter.batch(bytes);
         self.conclude(batch, outcomes);
     }
 
@@ -263,13 +275,6 @@ impl Gathering {
                 }
             }
         }
-    }
-}
-
-fn sequence(event: &Event) -> Option<SequenceNumber> {
-    match &event.origin {
-        Origin::Shard { sequence, .. } => Some(*sequence),
-        Origin::Queue { .. } => None,
     }
 }
 

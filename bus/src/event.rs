@@ -74,14 +74,42 @@ impl Event {
     }
 }
 
+/// Where a record of a shard is: its number, and which part of an aggregate it is. Places sort as the records do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The number of the record.
+    pub sequence: SequenceNumber,
+    /// Which part of an aggregate it is; zero for a record that is none.
+    pub sub_sequence: u64,
+}
+
+impl Origin {
+    /// The place in the shard. Messages of a queue have none.
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            Origin::Shard { sequence, sub_sequence, .. } => {
+                Some(Place { sequence: *sequence, sub_sequence: *sub_sequence })
+            }
+            Origin::Queue { .. } => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.sub_sequence {
+            0 => write!(f, "{}", self.sequence),
+            sub_sequence => write!(f, "{}.{sub_sequence}", self.sequence),
+        }
+    }
+}
+
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Origin::Shard { stream, shard, sequence, sub_sequence: 0 } => {
-                write!(f, "{stream}/{shard}/{sequence}")
-            }
             Origin::Shard { stream, shard, sequence, sub_sequence } => {
-                write!(f, "{stream}/{shard}/{sequence}/{sub_sequence}")
+                let place = Place { sequence: *sequence, sub_sequence: *sub_sequence };
+                write!(f, "{stream}/{shard}/{place}")
             }
             Origin::Queue { queue, message } => write!(f, "{queue}/{message}"),
         }

@@ -31,9 +31,10 @@ pub mod archive;
 mod metrics;
 mod pause;
 
+pub use crate::metrics::describe as describe_metrics;
 pub use batcher::BatchLimits;
 pub use bot::{Bot, BotBuilder, Handle};
-pub use event::{Event, Origin};
-pub use sink::{Outcome, Sink};
+pub use event::{Event, Origin, Place};
+pub use sink::{Earlier, Outcome, Sink};
 pub use source::{Changes, Queue, Shards, Source};
 pub use step::{Refusal, Step};

@@ -10,7 +10,7 @@ use anabranch_model::{Clock, Dice};
 use futures_util::FutureExt;
 
 use crate::event::Event;
-use crate::metrics::{self, Stage};
+use crate::metrics::{Meter, Stage};
 use crate::pause::pause;
 use crate::sink::{Outcome, Sink};
 use crate::step::{Refusal, Step};
@@ -28,6 +28,7 @@ pub(crate) struct Line {
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dice: Dice,
+    pub(crate) meter: Meter,
     /// Whether the last call to the sink found it there: what is logged is the change.
     available: AtomicBool,
 }
@@ -40,8 +41,8 @@ impl Line {
         clock: Arc<dyn Clock>,
         seed: u64,
     ) -> Self {
-        let (bot, dice) = (bot.to_owned(), Dice::new(seed));
-        Line { bot, steps, sink, clock, dice, available: AtomicBool::new(true) }
+        let (meter, dice) = (Meter::new(bot), Dice::new(seed));
+        Line { bot: bot.to_owned(), steps, sink, clock, dice, meter, available: AtomicBool::new(true) }
     }
 
     /// Sends events all the way, and says of each what became of it. An event whose parts fare differently fares as the worst.
@@ -71,7 +72,7 @@ impl Line {
 
     /// Sends an event through the steps.
     pub(crate) async fn prepare(&self, event: Event) -> Result<Vec<Event>, Outcome> {
-        metrics::stage(&self.bot, Stage::Source, self.clock.now().since(event.at));
+        self.meter.stage(Stage::Source, self.clock.now().since(event.at));
         if self.steps.is_empty() {
             return Ok(vec![event]);
         }
@@ -91,7 +92,7 @@ impl Line {
             }
             events = made;
         }
-        metrics::stage(&self.bot, Stage::Steps, self.clock.elapsed().saturating_sub(begun));
+        self.meter.stage(Stage::Steps, self.clock.elapsed().saturating_sub(begun));
         Ok(events)
     }
 
@@ -118,7 +119,7 @@ impl Line {
             }
             match unavailable {
                 None => {
-                    metrics::stage(&self.bot, Stage::Sink, self.clock.elapsed().saturating_sub(begun));
+                    self.meter.stage(Stage::Sink, self.clock.elapsed().saturating_sub(begun));
                     self.note_available(true, "");
                 }
                 Some(why) => {
@@ -153,9 +154,9 @@ impl Line {
 
     /// An event has come to an end, this time.
     pub(crate) fn ended(&self, outcome: &Outcome, at: anabranch_model::Timestamp) {
-        metrics::ended(&self.bot, outcome);
+        self.meter.ended(outcome);
         if *outcome == Outcome::Done {
-            metrics::stage(&self.bot, Stage::Whole, self.clock.now().since(at));
+            self.meter.stage(Stage::Whole, self.clock.now().since(at));
         }
     }
 
@@ -164,7 +165,7 @@ impl Line {
         if self.available.swap(available, Ordering::Relaxed) == available {
             return;
         }
-        metrics::available(&self.bot, available);
+        self.meter.available(available);
         match available {
             true => tracing::info!(bot = %self.bot, "the sink takes events again"),
             false => tracing::warn!(bot = %self.bot, why, "the sink takes no events; trying on"),

@@ -1,9 +1,9 @@
 //! Where events go in the end.
 
-use anabranch_model::{Error, NextMove, Result, SequenceNumber};
+use anabranch_model::{Error, NextMove, Result};
 use async_trait::async_trait;
 
-use crate::event::Event;
+use crate::event::{Event, Place};
 
 /// What became of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,12 +53,12 @@ impl<T> From<Result<T>> for Outcome {
 /// A batch that was begun before: where it ended then, it has to end again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Earlier {
-    /// It held the events up to this number.
-    EndsWith(SequenceNumber),
-    /// Events up to this number are in it already, behind others that are not here, and it is durable.
-    Holds(SequenceNumber),
-    /// It begins with this number: what comes before is a batch of its own.
-    BeginsWith(SequenceNumber),
+    /// It held the events up to this place.
+    EndsWith(Place),
+    /// Events up to this place are in it already, behind others that are not here, and it is durable.
+    Holds(Place),
+    /// It begins at this place: what comes before is a batch of its own.
+    BeginsWith(Place),
 }
 
 /// Takes events.

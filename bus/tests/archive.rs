@@ -10,8 +10,11 @@ use anabranch_bus::archive::Found;
 use anabranch_bus::flow::Flow;
 use anabranch_bus::{Event, Refusal, Step};
 use anabranch_consumer::{LeaseTable, TableNames};
+use anabranch_model::aggregate::aggregate;
 use anabranch_model::table::{Alteration, ChangeView, Get, Item, Write};
-use anabranch_model::{BlobStore, Error, TableName, TableStore};
+use anabranch_model::{
+    BlobStore, Error, NewRecord, StreamName, StreamOptions, StreamStore, TableName, TableStore,
+};
 use async_trait::async_trait;
 use world::{SINGLE, TENS, World, pause, seconds, start};
 
@@ -229,6 +232,73 @@ async fn a_checkpoint_in_the_midst_of_a_batch_makes_no_duplicates() {
     assert!(before.iter().all(|(key, body)| after.get(key) == Some(body)));
     assert_eq!(world.documents().await.len(), 40, "none twice");
     assert!(world.verify().await.is_clean());
+}
+
+/// Makes three of each.
+struct Thrice;
+
+#[async_trait]
+impl Step for Thrice {
+    fn name(&self) -> &str {
+        "thrice"
+    }
+
+    async fn apply(&self, event: Event) -> Result<Vec<Event>, Refusal> {
+        Ok(vec![event.clone(), event.clone(), event])
+    }
+}
+
+/// It is the record that is acknowledged, so all that comes of it lies in one batch.
+#[tokio::test(start_paused = true)]
+async fn a_batch_never_ends_in_the_midst_of_a_record() {
+    let world = World::new().await;
+    world.put(0..20).await;
+    let mut ports = world.ports();
+    ports.steps.insert("thrice".to_owned(), Arc::new(Thrice));
+    let flow = Flow::parse("test.toml", &TENS.replace("sink =", "steps = [\"thrice\"]\nsink =")).unwrap();
+    let bot = start(flow.assemble(flow.bot(None).unwrap(), &ports).await.unwrap());
+    world.until("all", async || world.documents().await.len() == 60).await;
+    bot.kill().await;
+    let before = world.stored("").await;
+    let sizes: Vec<_> =
+        world.stored("tables/people/2023").await.values().map(|body| body.lines().count()).collect();
+    assert!(sizes.iter().all(|size| size % 3 == 0), "{sizes:?}");
+    let again = start(flow.assemble(flow.bot(None).unwrap(), &ports).await.unwrap());
+    pause(seconds(60)).await;
+    again.stop().await;
+    assert_eq!(world.stored("").await, before, "written over");
+}
+
+/// The parts of an aggregate are records of their own, with one number.
+#[tokio::test(start_paused = true)]
+async fn the_parts_of_an_aggregate_may_lie_in_several_batches() {
+    let world = World::new().await;
+    let stream = StreamName::new("clicks").unwrap();
+    world.streams.create_stream(&stream, StreamOptions::default()).await.unwrap();
+    for number in 0..3 {
+        let part = |part: usize| NewRecord::new("k", format!("{number}-{part:02}"));
+        let parts: Vec<_> = (0..17).map(part).collect();
+        let record = NewRecord::new("k", aggregate(&parts).unwrap());
+        world.streams.append(&stream, vec![record]).await.unwrap();
+    }
+    let text = TENS.replace("table = \"people\"", "stream = \"clicks\"");
+    let expected: Vec<_> =
+        (0..3).flat_map(|number| (0..17).map(move |part| format!("{number}-{part:02}"))).collect();
+    let lines = async || {
+        let stored = world.stored("clicks/").await;
+        let bodies = stored.iter().filter(|(key, _)| !key.contains("_manifest")).map(|(_, body)| body);
+        let mut lines: Vec<String> = bodies.flat_map(|body| body.lines().map(str::to_owned)).collect();
+        lines.sort();
+        lines
+    };
+    let bot = world.run(&text).await;
+    world.until("all", async || lines().await == expected).await;
+    bot.kill().await;
+    let before = world.stored("").await;
+    let again = world.run(&text).await;
+    pause(seconds(60)).await;
+    again.stop().await;
+    assert_eq!(world.stored("").await, before, "written over");
 }
 
 #[tokio::test(start_paused = true)]

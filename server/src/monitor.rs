@@ -146,6 +146,7 @@ fn publish(status: &Status) {
 
 fn describe() {
     crate::api::describe_metrics();
+    anabranch_bus::describe_metrics();
     describe_counter!("anabranch_http_requests_total", Unit::Count, "Requests by operation and status");
     describe_histogram!(
         "anabranch_http_request_duration_seconds",

@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::mpsc;
 
+use anabranch_model::table::{
+    ChangeView, Column, ColumnKind, Item, KeyKind, KeySchema, KeyspaceShape, TableOptions, Write,
+};
+use anabranch_model::{BlobStore, BucketName, TableName, TableStore};
 use harness::{Data, PATIENCE, Ran, Server, binary, finish, run, run_with_input};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -282,6 +286,106 @@ fn a_server_runs_bots() {
     std::fs::write(folder.path().join("flows/archive.toml"), "[[bot]]\nnaam = 1\n").expect("there is room");
     std::fs::write(&config, "flows = [\"flows/archive.toml\"]\n").expect("there is room");
     up(&config).failed(2, &["archive.toml, line 2", "naam"]);
+}
+
+/// The same flow by the protocols of AWS: DynamoDB with its streams, S3 and SQS, all of them on the server's own port.
+#[test]
+fn changes_become_blobs_by_the_protocols_of_aws() {
+    let data = Data::new();
+    let server = data.serve();
+    prepare(&data);
+    put(&data, 0..20);
+    let on_aws = |arguments: &[&str]| {
+        let mut command = binary();
+        command.args(arguments).arg(flow()).args(["--engine", "aws", "--region", "eu-north-1", "--endpoint"]);
+        command.arg(format!("http://{}", server.listen));
+        command.env("AWS_ACCESS_KEY_ID", "any").env("AWS_SECRET_ACCESS_KEY", "any");
+        command
+    };
+    let bot = Bot::spawn(&mut on_aws(&["run"]));
+    until("twenty blobs", || keys(&data).len() == 20);
+    bot.stop();
+    let told = run(on_aws(&["cdc", "verify"])).succeeded();
+    assert!(told.stdout.contains("they tell the same"), "{told:#?}");
+    let first = keys(&data).into_iter().next().expect("a key");
+    let document = on(&data, "blob", &["get", &format!("people-archive/{first}"), "-"]).succeeded().json();
+    assert_eq!(document["awsRegion"], "eu-north-1");
+    server.stop().succeeded();
+}
+
+/// A table of a keyspace, through the server and by Keyspaces Streams.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_of_a_keyspace_become_documents_of_cells() {
+    let (data, folder) = (Data::new(), tempfile::tempdir().expect("a folder"));
+    let server = data.serve();
+    let listen = server.listen;
+    let store = anabranch_server::Remote::new(listen);
+    let column = |name: &str, kind| Column { name: name.to_owned(), kind, shared: false };
+    let options = TableOptions {
+        keyspace: Some(KeyspaceShape {
+            keyspace: "media".to_owned(),
+            columns: vec![column("content_id", ColumnKind::Uuid), column("plays", ColumnKind::Bigint)],
+            partition: vec!["content_id".to_owned()],
+            clustering: Vec::new(),
+        }),
+        ..TableOptions::new(KeySchema::hash("content_id", KeyKind::Text)).with_changes(ChangeView::Both)
+    };
+    let table = TableName::new("media_content").expect("a name");
+    store.create_table(&table, options).await.expect("a table");
+    store.create_bucket(&BucketName::new("keyspaces-data").expect("a name")).await.expect("a bucket");
+    for number in 0..5 {
+        let item = Item::new().with("content_id", format!("550e8400-{number}")).with("plays", number);
+        store.write(&table, Write::put(item)).await.expect("a row");
+    }
+    let file = folder.path().join("media.toml");
+    let text = |prefix: &str| {
+        format!(
+            "[[bot]]\nname = \"media\"\nsource = {{ keyspace = \"media\", table = \"media_content\" }}\n\
+             sink = {{ blobs = \"keyspaces-data\", key = \"{prefix}{{keyspace}}/{{table}}/{{date}}/{{sequence}}.json\" }}\n\
+             leases = {{ table = \"{prefix}leases\" }}\n"
+        )
+    };
+    let looked = tokio::task::spawn_blocking(move || {
+        let keys = |place: &str| {
+            let listed = on(&data, "blob", &["ls", place, "--recursive", "--json"]).succeeded().json_lines();
+            listed.iter().map(|line| line["key"].as_str().expect("a key").to_owned()).collect::<Vec<_>>()
+        };
+        let documents = |place: &str| {
+            until("five blobs", || keys(place).len() == 5);
+            let body =
+                |key: &String| on(&data, "blob", &["get", &format!("keyspaces-data/{key}"), "-"]).succeeded();
+            keys(place).iter().map(|key| body(key).json()).collect::<Vec<serde_json::Value>>()
+        };
+        std::fs::write(&file, text("")).expect("there is room");
+        let bot = Bot::start(&data, &file);
+        let ours = documents("keyspaces-data/media/media_content/");
+        bot.stop();
+        let mut verify = binary();
+        verify.args(["cdc", "verify"]).arg(&file).arg("--data").arg(data.path());
+        run(verify).succeeded();
+
+        std::fs::write(&file, text("aws-")).expect("there is room");
+        let mut command = binary();
+        command.arg("run").arg(&file).args(["--engine", "aws", "--region", "eu-north-1", "--endpoint"]);
+        command.arg(format!("http://{listen}"));
+        command.env("AWS_ACCESS_KEY_ID", "any").env("AWS_SECRET_ACCESS_KEY", "any");
+        let bot = Bot::spawn(&mut command);
+        let theirs = documents("keyspaces-data/aws-media/media_content/");
+        bot.stop();
+        (ours, theirs)
+    });
+    let (ours, theirs) = looked.await.expect("no panic");
+    for (documents, id, plays) in [(&ours, "uuidT", "bigintT"), (&theirs, "textT", "decimalT")] {
+        let three = documents
+            .iter()
+            .find(|document| document["keyspaces"]["partitionKeys"]["content_id"][id] == "550e8400-3")
+            .unwrap_or_else(|| panic!("{documents:?}"));
+        assert_eq!((&three["eventSource"], &three["eventName"]), (&"aws:keyspaces".into(), &"INSERT".into()));
+        assert_eq!(three["keyspaces"]["origin"], "USER");
+        assert_eq!(three["keyspaces"]["newImage"]["valueCells"]["plays"]["value"][plays], "3", "{three}");
+    }
+    drop(store);
+    server.stop().succeeded();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use anabranch_model::{BlobStore, BucketName, Error, Result, SequenceNumber, ShardId, StreamName};
+use anabranch_model::{BlobStore, BucketName, Error, Result, ShardId, StreamName};
 use async_trait::async_trait;
 use bytes::Bytes;
 use flate2::Compression;
@@ -12,7 +12,7 @@ use flate2::write::GzEncoder;
 use super::blobs::put;
 use super::manifest::{Entry, Manifest};
 use super::template::{KeyTemplate, date};
-use crate::event::{Event, Origin};
+use crate::event::{Event, Origin, Place};
 use crate::sink::{Earlier, Outcome, Sink};
 
 /// A sink that writes each batch into one blob: a gzip file with a line of JSON for each event.
@@ -21,19 +21,19 @@ pub struct Lines {
     pub blobs: Arc<dyn BlobStore>,
     /// In this bucket.
     pub bucket: BucketName,
-    /// Under these keys, made of the first event of a batch.
+    /// Under these keys, made of the first and the last event of a batch.
     pub template: KeyTemplate,
 }
 
 impl Lines {
     async fn write_batch(&self, events: &[Event]) -> Result<()> {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(()) };
-        let (stream, shard, start) = place(first)?;
-        let (_, _, end) = place(last)?;
+        let (stream, shard, start) = placed(first)?;
+        let (_, _, end) = placed(last)?;
         let entry = Entry {
             first: start,
             last: end,
-            blob: self.template.key(first)?,
+            blob: self.template.key_of_batch(first, last)?,
             records: events.len(),
             bytes: events.iter().map(|event| event.data.len() + 1).sum(),
         };
@@ -56,8 +56,8 @@ impl Sink for Lines {
     }
 
     async fn earlier(&self, first: &Event) -> Result<Option<Earlier>> {
-        let (stream, shard, sequence) = place(first)?;
-        self.manifest(stream, shard).earlier(sequence).await
+        let (stream, shard, place) = placed(first)?;
+        self.manifest(stream, shard).earlier(place).await
     }
 
     fn belong_together(&self, first: &Event, other: &Event) -> bool {
@@ -65,12 +65,10 @@ impl Sink for Lines {
     }
 }
 
-fn place(event: &Event) -> Result<(&StreamName, &ShardId, SequenceNumber)> {
-    match &event.origin {
-        Origin::Shard { stream, shard, sequence, .. } => Ok((stream, shard, *sequence)),
-        Origin::Queue { .. } => {
-            Err(Error::Invalid("a message of a queue has no place in an order".to_owned()))
-        }
+fn placed(event: &Event) -> Result<(&StreamName, &ShardId, Place)> {
+    match (&event.origin, event.origin.place()) {
+        (Origin::Shard { stream, shard, .. }, Some(place)) => Ok((stream, shard, place)),
+        _ => Err(Error::Invalid("a message of a queue has no place in an order".to_owned())),
     }
 }
 

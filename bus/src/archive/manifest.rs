@@ -7,11 +7,12 @@
 //! event is the first one in the listing behind the number before it.
 
 use anabranch_model::blob::{ListAfter, ListOptions};
-use anabranch_model::{BlobKey, BlobStore, BucketName, Error, Result, SequenceNumber, ShardId, StreamName};
+use anabranch_model::{BlobKey, BlobStore, BucketName, Error, Result, ShardId, StreamName};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::blobs::put;
+use crate::event::Place;
 use crate::sink::Earlier;
 
 /// The folder of the documents, below what all keys of the archive begin with.
@@ -28,8 +29,8 @@ pub(super) struct Manifest<'a> {
 
 /// A batch.
 pub(super) struct Entry {
-    pub(super) first: SequenceNumber,
-    pub(super) last: SequenceNumber,
+    pub(super) first: Place,
+    pub(super) last: Place,
     pub(super) blob: BlobKey,
     pub(super) records: usize,
     pub(super) bytes: usize,
@@ -66,39 +67,39 @@ impl<'a> Manifest<'a> {
     }
 
     /// The batch of an earlier life that holds an event, or comes next after it.
-    pub(super) async fn earlier(&self, sequence: SequenceNumber) -> Result<Option<Earlier>> {
-        let after = match sequence.previous() {
-            // The tilde is behind everything that a name has there.
-            Some(before) => {
-                Some(ListAfter::Key(BlobKey::new(&format!("{}{}~", self.prefix, in_order(before)))?))
-            }
-            None => None,
+    pub(super) async fn earlier(&self, place: Place) -> Result<Option<Earlier>> {
+        let before = match (place.sub_sequence.checked_sub(1), place.sequence.previous()) {
+            (Some(sub_sequence), _) => Some(in_order(Place { sub_sequence, ..place })),
+            (None, Some(sequence)) => Some(number_in_order(&sequence.to_string())),
+            (None, None) => None,
         };
+        // The tilde is behind everything that a name has there.
+        let after = before.map(|before| BlobKey::new(&format!("{}{before}~", self.prefix))).transpose()?;
+        let after = after.map(ListAfter::Key);
         let options = ListOptions { prefix: self.prefix.clone(), delimiter: None, after, limit: LOOKED_AT };
         let page = self.blobs.list(self.bucket, options).await?;
         let mut next = None;
         for summary in &page.entries {
             let (first, last) = self.parse(&summary.key)?;
-            if first == sequence {
+            if first == place {
                 return Ok(Some(Earlier::EndsWith(last)));
             }
             next = next.or(Some((&summary.key, first, last)));
         }
         Ok(match next {
             None => None,
-            Some((_, first, _)) if first > sequence => Some(Earlier::BeginsWith(first)),
+            Some((_, first, _)) if first > place => Some(Earlier::BeginsWith(first)),
             Some((key, _, last)) if self.is_written(key).await? => Some(Earlier::Holds(last)),
             // Nobody has its beginning any more: what is left of it is a batch of its own.
             Some((_, _, last)) => Some(Earlier::EndsWith(last)),
         })
     }
 
-    fn parse(&self, key: &BlobKey) -> Result<(SequenceNumber, SequenceNumber)> {
+    fn parse(&self, key: &BlobKey) -> Result<(Place, Place)> {
         let strange = || Error::Invalid(format!("`{key}` is no part of a manifest: remove it"));
         let name = key.as_str().strip_prefix(&self.prefix).and_then(|name| name.strip_suffix(".json"));
         let (last, first) = name.and_then(|name| name.split_once('_')).ok_or_else(strange)?;
-        let number = |text: &str| text.split_once('-').and_then(|(_, digits)| digits.parse().ok());
-        Ok((number(first).ok_or_else(strange)?, number(last).ok_or_else(strange)?))
+        Ok((parsed(first).ok_or_else(strange)?, parsed(last).ok_or_else(strange)?))
     }
 
     async fn is_written(&self, key: &BlobKey) -> Result<bool> {
@@ -113,20 +114,45 @@ impl<'a> Manifest<'a> {
     }
 }
 
+/// A place as a text that sorts as places do.
+fn in_order(place: Place) -> String {
+    let (sequence, sub_sequence) = (place.sequence.to_string(), place.sub_sequence.to_string());
+    format!("{}.{}", number_in_order(&sequence), number_in_order(&sub_sequence))
+}
+
 /// A number as a text that sorts as numbers do: how many digits it has comes first.
-fn in_order(sequence: SequenceNumber) -> String {
-    let digits = sequence.to_string();
+fn number_in_order(digits: &str) -> String {
     format!("{:02}-{digits}", digits.len())
+}
+
+/// The place with this text.
+fn parsed(text: &str) -> Option<Place> {
+    let (sequence, sub_sequence) = text.split_once('.')?;
+    let digits = |text: &str| text.split_once('-').map(|(_, digits)| digits.to_owned());
+    Some(Place {
+        sequence: digits(sequence)?.parse().ok()?,
+        sub_sequence: digits(sub_sequence)?.parse().ok()?,
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use anabranch_model::SequenceNumber;
+
     use super::*;
 
     #[test]
-    fn texts_sort_as_numbers_do() {
+    fn texts_sort_as_places_do() {
         let numbers = [0, 1, 9, 10, 99, 100, u128::MAX / 2, u128::MAX].map(SequenceNumber::from_u128);
-        let texts: Vec<_> = numbers.into_iter().chain([SequenceNumber::MAX]).map(in_order).collect();
+        let places: Vec<_> = numbers
+            .into_iter()
+            .chain([SequenceNumber::MAX])
+            .flat_map(|sequence| [0, 1, 10, u64::MAX].map(|sub_sequence| Place { sequence, sub_sequence }))
+            .collect();
+        let texts: Vec<_> = places.iter().copied().map(in_order).collect();
         assert!(texts.is_sorted(), "{texts:?}");
+        for (place, text) in places.into_iter().zip(texts) {
+            assert_eq!(parsed(&text), Some(place));
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   change ──▶ document (JSON) ──▶ one blob each, named by the event         media/media_content/2024-07-31/12345.json
 //!                              └─▶ many in one blob, and a line in the manifest before it
-//!                                                                            media/media_content/2024-07-31/12345.jsonl.gz
+//!                                                                            media/media_content/2024-07-31/12345-12399.jsonl.gz
 //! ```
 //!
 //! Read in this order: what a change looks like ([`Documents`], `cell`), under which key it lies ([`KeyTemplate`]), the two

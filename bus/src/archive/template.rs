@@ -5,7 +5,7 @@
 
 use anabranch_model::{BlobKey, Error, Result, SequenceNumber, Timestamp};
 
-use crate::event::{Event, Origin};
+use crate::event::{Event, Origin, Place};
 
 /// Keys of blobs with one event each, unless somebody wants others.
 pub const KEY_DEFAULT: &str = "{keyspace}/{table}/{date}/{sequence}.json";
@@ -97,13 +97,22 @@ impl KeyTemplate {
     /// The key of an event. Messages of a queue have no number, and are named by their identifier.
     pub fn key(&self, event: &Event) -> Result<BlobKey> {
         match &event.origin {
-            Origin::Shard { shard, sequence, sub_sequence: 0, .. } => {
-                self.named(shard.as_str(), &sequence.to_string(), event.at)
-            }
             Origin::Shard { shard, sequence, sub_sequence, .. } => {
-                self.named(shard.as_str(), &format!("{sequence}-{sub_sequence}"), event.at)
+                let place = Place { sequence: *sequence, sub_sequence: *sub_sequence };
+                self.named(shard.as_str(), &place.to_string(), event.at)
             }
             Origin::Queue { message, .. } => self.named("", checked("message", message.as_str())?, event.at),
+        }
+    }
+
+    /// The key of a batch. It names both ends: a worker that has lost its shard and does not know it yet must not put a shorter
+    /// batch in the place of a longer one.
+    pub(super) fn key_of_batch(&self, first: &Event, last: &Event) -> Result<BlobKey> {
+        match (&first.origin, first.origin.place(), last.origin.place()) {
+            (Origin::Shard { shard, .. }, Some(start), Some(end)) => {
+                self.named(shard.as_str(), &format!("{start}-{end}"), first.at)
+            }
+            _ => Err(Error::Invalid("a message of a queue has no place in an order".to_owned())),
         }
     }
 
@@ -148,7 +157,7 @@ impl KeyTemplate {
     /// Whether the keys are such that every tool can have them as paths.
     fn check(&self, text: &str) -> Result<()> {
         // The longest names that there are: a key that fits with them fits always.
-        let longest = format!("{}-{}", SequenceNumber::MAX, u64::MAX);
+        let longest = format!("{0}.{1}-{0}.{1}", SequenceNumber::MAX, u64::MAX);
         let longest = self.named(&"s".repeat(128), &longest, Timestamp::EPOCH);
         let key = longest.map_err(|_| refused(text, "its keys can be longer than 1,024 bytes"))?;
         if key.as_str().split('/').any(|folder| matches!(folder, "" | "." | "..")) {
@@ -168,7 +177,8 @@ fn fits(parts: &[Part], key: &str) -> bool {
         Part::Field(field) => *field,
     };
     let allowed = |c: char| match field {
-        Field::Date | Field::Sequence => c.is_ascii_digit() || c == '-',
+        Field::Date => c.is_ascii_digit() || c == '-',
+        Field::Sequence => c.is_ascii_digit() || matches!(c, '-' | '.'),
         _ => c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'),
     };
     let most = key.find(|c| !allowed(c)).unwrap_or(key.len());
@@ -277,7 +287,7 @@ mod tests {
     fn the_default_is_the_layout_of_the_archive() {
         let template = KeyTemplate::new(KEY_DEFAULT, &names()).unwrap();
         assert_eq!(template.key(&event(0)).unwrap().as_str(), "media/media_content/2024-07-31/12345.json");
-        assert_eq!(template.key(&event(7)).unwrap().as_str(), "media/media_content/2024-07-31/12345-7.json");
+        assert_eq!(template.key(&event(7)).unwrap().as_str(), "media/media_content/2024-07-31/12345.7.json");
         assert_eq!(template.prefix(), "media/media_content/");
         let later = Event { attempt: 9, ..event(0) };
         assert_eq!(template.key(&later).unwrap(), template.key(&event(0)).unwrap(), "again is the same");

@@ -331,3 +331,73 @@ impl Pair<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::Archived;
+    use super::*;
+
+    const ROWS: u128 = 100_000;
+
+    /// A hundred thousand rows with two changes each, and what is wrong with them.
+    fn compared(plant: impl Fn(&mut Vec<Archived>)) -> Verification {
+        let mut changes = Vec::new();
+        let mut fold = Fold::new().unwrap();
+        for row in 0..ROWS {
+            let (key, first, second) = (format!("{{\"id\":{row}}}"), format!("a{row}"), format!("b{row}"));
+            fold.row(&key, &second).unwrap();
+            let insert = Archived {
+                key: key.clone(),
+                sequence: SequenceNumber::from_u128(row),
+                event: Happened::Insert,
+                new: Some(first.clone()),
+                old: None,
+            };
+            let modify = Archived {
+                sequence: SequenceNumber::from_u128(ROWS + row),
+                event: Happened::Modify,
+                new: Some(second),
+                old: Some(first),
+                ..insert.clone()
+            };
+            changes.extend([insert, modify]);
+        }
+        plant(&mut changes);
+        for change in &changes {
+            fold.change(change).unwrap();
+        }
+        let (mut verification, mut doubts) = (Verification::default(), HashMap::new());
+        for histories in fold.histories() {
+            for (key, history) in histories.unwrap() {
+                judge(false, key, &history, &mut verification, &mut doubts);
+            }
+        }
+        doubts.into_values().for_each(|doubt| verification.add(doubt.difference));
+        verification
+    }
+
+    #[test]
+    fn one_wrong_row_among_very_many_is_found() {
+        assert!(compared(|_| {}).is_clean());
+        let place = 2 * 54_321;
+        let found = compared(|changes| {
+            // Of five rows: both changes gone, the last gone, one twice, one altered, the first gone.
+            changes[place + 21].new = Some("c".to_owned());
+            changes.push(changes[place + 10].clone());
+            changes.remove(place + 30);
+            changes.remove(place + 5);
+            changes.drain(place..place + 2);
+        });
+        let counts = BTreeMap::from([
+            (Found::Missing, 1),
+            (Found::Duplicated, 1),
+            (Found::Altered, 2),
+            (Found::Broken, 1),
+        ]);
+        assert_eq!(found.counts, counts, "{found:#?}");
+        let keys: Vec<_> = found.differences.iter().map(|difference| difference.key.as_str()).collect();
+        for row in [54_321, 54_323, 54_326, 54_331, 54_336] {
+            assert!(keys.contains(&format!("{{\"id\":{row}}}").as_str()), "{row}: {keys:?}");
+        }
+    }
+}

@@ -26,7 +26,6 @@ use tokio::task::JoinSet;
 
 use crate::event::Event;
 use crate::line::Line;
-use crate::metrics;
 use crate::pause::{pause, stopped};
 use crate::sink::Outcome;
 
@@ -167,7 +166,7 @@ impl Receiver {
     /// Processes messages and settles each, while they are kept hidden.
     async fn work(&self, messages: Vec<Message>) {
         if let Some(oldest) = messages.iter().map(|message| message.sent_at).min() {
-            metrics::behind(&self.line.bot, self.line.clock.now().since(oldest));
+            self.line.meter.behind(self.line.clock.now().since(oldest));
         }
         let receipts: Vec<Receipt> = messages.iter().map(|message| message.receipt.clone()).collect();
         let settled = async {
@@ -264,7 +263,7 @@ impl Receiver {
             tracing::error!(bot = %self.line.bot, %error, attempts, "a dead letter cannot be written");
             pause(self.line.dice.pause(attempts, PAUSE_FIRST, PAUSE_MAX)).await;
         }
-        metrics::dead_letter(&self.line.bot);
+        self.line.meter.dead_letter();
         tracing::error!(bot = %self.line.bot, message = %message.id, why, receives = message.receive_count, "dead letter");
     }
 

@@ -15,7 +15,6 @@ use tokio::sync::watch;
 use crate::batcher::{BatchLimits, Batcher};
 use crate::event::Event;
 use crate::line::Line;
-use crate::metrics;
 use crate::pause::stopped;
 use crate::sink::Outcome;
 
@@ -134,7 +133,7 @@ struct OnShard {
 #[async_trait]
 impl Processor for OnShard {
     async fn process(&mut self, delivery: Delivery) -> Vec<Said> {
-        metrics::behind(&self.line.bot, delivery.behind);
+        self.line.meter.behind(delivery.behind);
         let Delivery { shard, records, .. } = delivery;
         let Some(batcher) = &self.batcher else {
             let events = records.iter().map(|record| Event::of_record(&shard, record)).collect();

@@ -3,7 +3,6 @@
 //! Every round of a case is a bot of its own that begins with the oldest change, so all rounds archive the same changes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch_bus::archive::{
@@ -143,8 +142,8 @@ impl Bench<'_> {
         let (mut engine, mut raw) = (Vec::new(), [Vec::new(), Vec::new()]);
         for round in 0..self.setting.bounds.rounds {
             self.subject.upkeep().await?;
-            let elapsed = self.archive(&format!("singles-{round}"), &captured, changes, false).await?;
-            engine.push(changes as f64 / elapsed.as_secs_f64());
+            let archived = self.archive(&format!("singles-{round}"), &captured, changes, false).await?;
+            engine.push(changes as f64 / archived.elapsed.as_secs_f64());
             for (threads, raw) in THREADS.into_iter().zip(&mut raw) {
                 let done = files.put(threads, SINGLES / threads, self.setting.bounds.duration()).await?;
                 raw.push(done.per_second());
@@ -175,21 +174,21 @@ impl Bench<'_> {
         let captured = self.table("batches").await?;
         let wanted = self.setting.bounds.bytes() as usize / RECORD_BYTES;
         let changes = items::fill(self.subject.engine(), &captured.table, wanted).await?;
-        let bytes = (changes * RECORD_BYTES) as u64;
-        let payloads = Payloads::make(APPENDS, bytes);
         let (mut engine, mut raw) = (Vec::new(), Vec::new());
+        let mut payloads = None;
         for round in 0..self.setting.bounds.rounds {
             self.subject.upkeep().await?;
-            let elapsed = self.archive(&format!("batches-{round}"), &captured, changes, true).await?;
-            engine.push(bytes as f64 / elapsed.as_secs_f64());
+            let archived = self.archive(&format!("batches-{round}"), &captured, changes, true).await?;
+            engine.push(archived.bytes as f64 / archived.elapsed.as_secs_f64());
+            let payloads = payloads.get_or_insert_with(|| Payloads::make(APPENDS, archived.bytes));
             self.subject.upkeep().await?;
             let written =
-                writers::write(self.subject.engine(), self.subject.stream(), &payloads, PATIENCE).await?;
+                writers::write(self.subject.engine(), self.subject.stream(), payloads, PATIENCE).await?;
             raw.push(written.bytes_per_second());
             self.progress.step();
         }
-        let what = "changes into compressed blobs of up to 8 MiB, beside appends of 1 KiB records in batches of 500 from 8 \
-                    writers";
+        let what = "bytes of documents into compressed blobs of up to 8 MiB, beside appends of as many bytes: 1 KiB records in \
+                    batches of 500 from 8 writers";
         let figure =
             Figure::beside("batches", what, Unit::BytesPerSecond, Spread::of(engine), Spread::of(raw));
         report.figures.push(figure.aim(Goal::RatioAtLeast(BATCHES_GOAL)));
@@ -211,7 +210,7 @@ impl Bench<'_> {
         captured: &Captured,
         changes: usize,
         lines: bool,
-    ) -> Result<Duration, Failure> {
+    ) -> Result<Archived, Failure> {
         let clock = SystemClock::new();
         let begun = clock.elapsed();
         let (bot, counted) = self.bot(name, captured, InitialPosition::TrimHorizon, lines)?;
@@ -220,7 +219,8 @@ impl Bench<'_> {
         let elapsed = clock.elapsed() - begun;
         handle.stop();
         ended(running).await?;
-        Ok(elapsed)
+        let bytes = counted.borrow().bytes;
+        Ok(Archived { elapsed, bytes })
     }
 
     /// A bot, and how many events it has made durable.
@@ -230,7 +230,7 @@ impl Bench<'_> {
         captured: &Captured,
         initial: InitialPosition,
         lines: bool,
-    ) -> Result<(Bot, watch::Sender<u64>), Failure> {
+    ) -> Result<(Bot, watch::Sender<Count>), Failure> {
         let engine: Arc<Engine> = Arc::new(self.subject.engine().clone());
         let names = Names {
             keyspace: Some("bench".to_owned()),
@@ -242,8 +242,8 @@ impl Bench<'_> {
             true => Arc::new(Lines { blobs, bucket, template: KeyTemplate::new(LINES_KEY_DEFAULT, &names)? }),
             false => Arc::new(Blobs { blobs, bucket, template: KeyTemplate::new(KEY_DEFAULT, &names)? }),
         };
-        let counted = watch::Sender::new(0);
-        let sink = Arc::new(Counting { sink, count: AtomicU64::new(0), counted: counted.clone() });
+        let counted = watch::Sender::new(Count::default());
+        let sink = Arc::new(Counting { sink, counted: counted.clone() });
         let source = Arc::new(Changes(engine.clone()));
         let mut shards = Shards::new(
             source,
@@ -263,9 +263,9 @@ impl Bench<'_> {
     }
 }
 
-async fn until(counted: &mut watch::Receiver<u64>, count: u64) -> Result<(), Failure> {
+async fn until(counted: &mut watch::Receiver<Count>, events: u64) -> Result<(), Failure> {
     let late = || Failure::new("bench", "a bot does not get on", "report this");
-    match tokio::time::timeout(PATIENCE, counted.wait_for(|seen| *seen >= count)).await {
+    match tokio::time::timeout(PATIENCE, counted.wait_for(|seen| seen.events >= events)).await {
         Ok(Ok(_)) => Ok(()),
         _ => Err(late()),
     }
@@ -276,23 +276,34 @@ async fn ended(running: tokio::task::JoinHandle<ModelResult<()>>) -> Result<(), 
     Ok(ended.map_err(|error| Failure::new("bench", format!("a bot broke off: {error}"), "report this"))??)
 }
 
-/// A sink that tells how many events are durable in another.
+/// What a bot has made durable.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    events: u64,
+    bytes: u64,
+}
+
+/// What a bot has archived, and in which time.
+struct Archived {
+    elapsed: Duration,
+    bytes: u64,
+}
+
+/// A sink that tells how much is durable in another.
 struct Counting {
     sink: Arc<dyn Sink>,
-    count: AtomicU64,
-    counted: watch::Sender<u64>,
+    counted: watch::Sender<Count>,
 }
 
 #[async_trait]
 impl Sink for Counting {
     async fn write(&self, events: &[Event]) -> Vec<Outcome> {
         let outcomes = self.sink.write(events).await;
-        let done = outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count() as u64;
-        let count = self.count.fetch_add(done, Ordering::Relaxed) + done;
-        self.counted.send_if_modified(|seen| {
-            let grown = count > *seen;
-            *seen = (*seen).max(count);
-            grown
+        let done = events.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Outcome::Done);
+        let bytes: Vec<u64> = done.map(|(event, _)| event.data.len() as u64).collect();
+        self.counted.send_modify(|count| {
+            count.events += bytes.len() as u64;
+            count.bytes += bytes.iter().sum::<u64>();
         });
         outcomes
     }
