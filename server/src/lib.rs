@@ -39,7 +39,6 @@ mod emf;
 mod failure;
 mod limits;
 mod logging;
-mod memory;
 mod open_files;
 mod output;
 mod patience;
@@ -53,6 +52,5 @@ pub use stores::Stores;
 
 /// Does what the command line asks for and returns the exit code.
 pub fn run() -> std::process::ExitCode {
-    memory::give_back_early();
     cli::run()
 }
