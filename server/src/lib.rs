@@ -34,6 +34,7 @@ mod table;
 
 mod bench;
 mod doctor;
+mod fleet;
 mod policy;
 
 mod confirm;
