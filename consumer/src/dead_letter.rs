@@ -44,20 +44,26 @@ impl Letter<'_> {
 
     /// Puts the letter where it belongs. When this returns, it is durable.
     pub(crate) async fn send(&self, to: &DeadLetters) -> Result<()> {
-        match to {
+        let (stream, shard) = (&self.shard.stream, &self.shard.shard);
+        let (sequence, sub) = (self.record.sequence, self.record.sub_sequence);
+        let name = format!("{stream}/{shard}/{sequence}-{sub}");
+        to.send(self.record.partition_key.clone(), &name, self.json()).await
+    }
+}
+
+impl DeadLetters {
+    /// Puts a letter there. In a stream it lies under `key`, in a bucket under `name`. When this returns, it is durable.
+    pub async fn send(&self, key: Bytes, name: &str, letter: Bytes) -> Result<()> {
+        match self {
             DeadLetters::Queue(queues, queue) => {
-                let sent = queues.send(queue, vec![NewMessage::new(self.json())]).await?;
-                one(sent).map(drop)
+                one(queues.send(queue, vec![NewMessage::new(letter)]).await?).map(drop)
             }
             DeadLetters::Stream(streams, stream) => {
-                let record = NewRecord::new(self.record.partition_key.clone(), self.json());
-                one(streams.append(stream, vec![record]).await?).map(drop)
+                one(streams.append(stream, vec![NewRecord::new(key, letter)]).await?).map(drop)
             }
             DeadLetters::Blobs(blobs, bucket, prefix) => {
-                let (stream, shard) = (&self.shard.stream, &self.shard.shard);
-                let (sequence, sub) = (self.record.sequence, self.record.sub_sequence);
-                let key = BlobKey::new(&format!("{prefix}{stream}/{shard}/{sequence}-{sub}.json"))?;
-                let body = Box::pin(stream::iter([Ok(self.json())]));
+                let key = BlobKey::new(&format!("{prefix}{name}.json"))?;
+                let body = Box::pin(stream::iter([Ok(letter)]));
                 blobs.put(bucket, &key, body, PutOptions::default()).await.map(drop)
             }
         }

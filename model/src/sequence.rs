@@ -47,6 +47,12 @@ impl SequenceNumber {
         bytes
     }
 
+    /// The number with these 256 bits, the most significant byte first.
+    pub fn from_be_bytes(bytes: [u8; 32]) -> Self {
+        let limb = |at: usize| u64::from_be_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        SequenceNumber::from_limbs([limb(0), limb(8), limb(16), limb(24)])
+    }
+
     /// The following number; the largest one is followed by itself.
     pub fn next(self) -> SequenceNumber {
         match self.low.checked_add(1) {

@@ -49,21 +49,29 @@ impl DataArgs {
         missing: Missing,
         work: impl AsyncFnOnce(&Connection) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        self.run_to_the_end(command, missing, LOG_DEFAULT, async |connection, mut signals| {
+            tokio::select! {
+                result = work(connection) => result,
+                _ = signals.next() => Err(Failure::Interrupted),
+            }
+        })
+    }
+
+    /// The same for a command that has something to finish when a signal comes.
+    pub(crate) fn run_to_the_end(
+        &self,
+        command: &str,
+        missing: Missing,
+        log: &str,
+        work: impl AsyncFnOnce(&Connection, Signals) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let runtime = runtime::start()?;
         let result = runtime.block_on(async {
-            logging::start(None, LogFormat::Text, LOG_DEFAULT)?;
-            let mut signals = Signals::take_over()?;
+            logging::start(None, LogFormat::Text, log)?;
+            let signals = Signals::take_over()?;
             let metrics = self.metrics.map(|MetricsFormat::Emf| Emf::start()).transpose()?;
-            let connection = match self.engine.aws()? {
-                Some(options) => {
-                    Connection::aws(&connect_aws(options).await?, self.engine.fan_out.as_deref())?
-                }
-                None => connect(&self.data, command, missing).await?,
-            };
-            let result = tokio::select! {
-                result = work(&connection) => result,
-                _ = signals.next() => Err(Failure::Interrupted),
-            };
+            let connection = self.connect(command, missing).await?;
+            let result = work(&connection, signals).await;
             // The directory is left in order whatever became of the command.
             let closed = connection.close().await;
             let told = metrics.map_or(Ok(()), Emf::finish);
@@ -72,5 +80,12 @@ impl DataArgs {
         // A thread may still wait for standard input; it does not hold up the end.
         runtime.shutdown_background();
         result
+    }
+
+    async fn connect(&self, command: &str, missing: Missing) -> Result<Connection, Failure> {
+        match self.engine.aws()? {
+            Some(options) => Connection::aws(&connect_aws(options).await?, self.engine.fan_out.as_deref()),
+            None => connect(&self.data, command, missing).await,
+        }
     }
 }

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use anabranch_bus::flow::Flow;
 use anabranch_wire::Keys;
 use serde::Deserialize;
 
+use crate::bots;
 use crate::failure::Failure;
 use crate::quantity::Size;
 use crate::tls::Source;
@@ -40,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) transition: Duration,
     /// Where the certificate comes from, if TLS is spoken.
     pub(crate) tls: Option<Source>,
+    /// Bots that run in the server, by the files that declare them.
+    pub(crate) flows: Vec<Flow>,
 }
 
 /// Longest time that a stream may say so.
@@ -61,6 +65,8 @@ struct File {
     tls: Option<bool>,
     tls_cert: Option<PathBuf>,
     tls_key: Option<PathBuf>,
+    /// Files with bots; a path is looked for beside this file.
+    flows: Option<Vec<PathBuf>>,
 }
 
 impl Settings {
@@ -80,6 +86,7 @@ impl Settings {
             hosts: hosts(file.hosts.unwrap_or_default())?,
             transition: Duration::from_millis(file.transition_ms.unwrap_or(0)),
             tls,
+            flows: flows(args.config.as_deref(), &file.flows.unwrap_or_default())?,
         };
         settings.check()?;
         Ok(settings)
@@ -179,6 +186,13 @@ fn hosts(names: Vec<String>) -> Result<Vec<String>, Failure> {
     }
 }
 
+/// The files with bots, beside the configuration that names them. No two bots have one name.
+fn flows(config: Option<&Path>, files: &[PathBuf]) -> Result<Vec<Flow>, Failure> {
+    let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
+    let files: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
+    bots::read_all(&files)
+}
+
 fn read_file(path: &Path) -> Result<File, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::io("read the configuration file", path, &error))?;
@@ -188,7 +202,7 @@ fn read_file(path: &Path) -> Result<File, Failure> {
         Failure::usage(
             format!("{}, line {line}: {}", path.display(), error.message().trim()),
             "the file may set data, listen, monitor, memory, shard_limits, transition_ms, hosts, access_keys, tls, \
-             tls_cert and tls_key",
+             tls_cert, tls_key and flows",
         )
     })
 }

@@ -56,7 +56,7 @@ enum Place {
     Here(Local),
     At(SocketAddr),
     /// Nowhere: AWS keeps the data.
-    Aws,
+    Aws(Box<Aws>),
 }
 
 struct Local {
@@ -99,12 +99,20 @@ impl Connection {
 
     /// The services of AWS.
     pub(crate) fn aws(aws: &Aws, fan_out: Option<&str>) -> Result<Self, Failure> {
-        Ok(Connection { stores: Stores::on(aws, fan_out)?, place: Place::Aws })
+        Ok(Connection { stores: Stores::on(aws, fan_out)?, place: Place::Aws(Box::new(aws.clone())) })
     }
 
     /// The stores.
     pub(crate) fn stores(&self) -> &Stores {
         &self.stores
+    }
+
+    /// The connection to AWS, if AWS keeps the data.
+    pub(crate) fn cloud(&self) -> Option<&Aws> {
+        match &self.place {
+            Place::Aws(aws) => Some(aws),
+            Place::Here(_) | Place::At(_) => None,
+        }
     }
 
     /// Whether others can write while this command reads.
@@ -117,7 +125,7 @@ impl Connection {
         match &self.place {
             Place::Here(local) => format!("{}, held by nobody else", local.data.display()),
             Place::At(address) => format!("held by the server at {address}"),
-            Place::Aws => "kept by AWS".to_owned(),
+            Place::Aws(_) => "kept by AWS".to_owned(),
         }
     }
 
@@ -126,7 +134,7 @@ impl Connection {
         match &self.place {
             Place::Here(local) => Ok(local.engine.status().into()),
             Place::At(address) => Ok(Remote::new(*address).status().await?.engine),
-            Place::Aws => Ok(EngineBody::default()),
+            Place::Aws(_) => Ok(EngineBody::default()),
         }
     }
 
@@ -149,7 +157,7 @@ impl Connection {
                 })?;
                 Ok(Box::pin(Remote::new(*address).back_up(text).await?))
             }
-            Place::Aws => Err(Failure::usage(backup::NOT_OF_AWS, backup::INSTEAD)),
+            Place::Aws(_) => Err(Failure::usage(backup::NOT_OF_AWS, backup::INSTEAD)),
         }
     }
 
@@ -157,7 +165,7 @@ impl Connection {
     pub(crate) async fn close(self) -> Result<(), Failure> {
         match self.place {
             Place::Here(local) => Ok(local.engine.close().await?),
-            Place::At(_) | Place::Aws => Ok(()),
+            Place::At(_) | Place::Aws(_) => Ok(()),
         }
     }
 }

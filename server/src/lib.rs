@@ -3,7 +3,7 @@
 //! Read in this order: what can be asked for (`cli`), the server from start to drain (`up`, `config`), the API that
 //! commands use when a server runs ([`api`], `host`, `http`, [`remote`]), who keeps what (`stores`), how a command
 //! finds its data (`connect`), on which engine (`backend`), and the commands themselves
-//! (`stream`, `queue`, `blob`, `table`, `backup`, `doctor`, `policy`, `bench`).
+//! (`stream`, `queue`, `blob`, `table`, `bots`, `cdc`, `backup`, `doctor`, `policy`, `bench`).
 //!
 //! Invariant: this is the only crate that sees everything, and nothing depends on it. Commands are written against
 //! the ports of the model and cannot tell a server from a directory.
@@ -24,6 +24,8 @@ mod tls;
 mod backend;
 mod backup;
 mod blob;
+mod bots;
+mod cdc;
 mod command;
 mod connect;
 mod queue;
@@ -32,6 +34,7 @@ mod table;
 
 mod bench;
 mod doctor;
+mod fleet;
 mod policy;
 
 mod confirm;

@@ -99,6 +99,25 @@ impl Stores {
     }
 }
 
+/// For those who keep a store beyond a call.
+impl Stores {
+    pub(crate) fn shared_streams(&self) -> Result<Arc<dyn StreamStore>> {
+        self.streams.clone().ok_or_else(|| missing("streams"))
+    }
+
+    pub(crate) fn shared_tables(&self) -> Result<Arc<dyn TableStore>> {
+        self.tables.clone().ok_or_else(|| missing("tables"))
+    }
+
+    pub(crate) fn shared_queues(&self) -> Result<Arc<dyn QueueStore>> {
+        self.queues.clone().ok_or_else(|| missing("queues"))
+    }
+
+    pub(crate) fn shared_blobs(&self) -> Result<Arc<dyn BlobStore>> {
+        self.blobs.clone().ok_or_else(|| missing("blobs"))
+    }
+}
+
 fn missing(what: &str) -> Error {
     Error::Invalid(format!("there are no {what} here: this build does not keep any"))
 }

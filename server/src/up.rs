@@ -3,7 +3,7 @@
 //! ```text
 //!   settings ─▶ lock ─▶ ports ─▶ engine ─▶ serve, announce, a line on standard output
 //!                                              │ SIGTERM or Ctrl-C
-//!   exit 0 ◀─ engine closed ◀─ requests drained, follows ended ◀─┘   (a second signal quits at once)
+//!   exit 0 ◀─ engine closed ◀─ bots, requests and follows ended ◀─┘   (a second signal quits at once)
 //! ```
 
 use std::io;
@@ -22,6 +22,7 @@ use tracing::{info, warn};
 use crate::api::wire::StatusReply;
 use crate::backend::DirectoryArgs;
 use crate::backup::Backups;
+use crate::bots::{self, Bots};
 use crate::config::{Address, Settings};
 use crate::connect::{lock_failure, open_engine};
 use crate::failure::Failure;
@@ -46,7 +47,7 @@ const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
     /// A configuration file in TOML: data, listen, monitor, memory, shard_limits, transition_ms, hosts, access_keys, tls,
-    /// tls_cert, tls_key
+    /// tls_cert, tls_key, flows (files with bots that run in the server)
     #[arg(long, env = "ANABRANCH_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The data directory; made if it does not exist [default: ./anabranch-data]
@@ -165,6 +166,7 @@ struct Server {
     /// The monitor outlives the rest, so that it can tell of the drain.
     monitor_stopper: Stopper,
     monitor_task: JoinHandle<()>,
+    bots: Bots,
 }
 
 impl Server {
@@ -200,6 +202,7 @@ impl Server {
 
         let status = status_of(engine.clone(), clock.clone());
         let (stores, backups) = (Stores::of(&engine), Backups::new(&engine, &settings.data));
+        let ports = bots::ports(&stores, None, clock.clone())?;
         let tls = match &settings.tls {
             Some(source) => {
                 let address = listen.local_addr().map_err(no_address)?;
@@ -227,12 +230,14 @@ impl Server {
             api,
             monitor_stopper,
             monitor_task,
+            bots: Bots::patiently(&settings.flows, &ports),
         })
     }
 
-    /// Refuses, drains, closes: three steps in this order.
+    /// Refuses, drains, closes: three steps in this order. Bots are callers that happen to be here.
     async fn drain(self) -> Result<(), Failure> {
         self.health.draining();
+        self.bots.stop().await;
         self.api.stop().await;
         let closed = self.engine.close().await;
         self.monitor_stopper.stop();

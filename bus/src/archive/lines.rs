@@ -1,0 +1,86 @@
+//! Many events in one compressed blob, one a line.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use anabranch_model::{BlobStore, BucketName, Error, Result, SequenceNumber, ShardId, StreamName};
+use async_trait::async_trait;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::blobs::put;
+use super::manifest::{Entry, Manifest};
+use super::template::{KeyTemplate, date};
+use crate::event::{Event, Origin};
+use crate::sink::{Earlier, Outcome, Sink};
+
+/// A sink that writes each batch into one blob: a gzip file with a line of JSON for each event.
+pub struct Lines {
+    /// Where they are kept.
+    pub blobs: Arc<dyn BlobStore>,
+    /// In this bucket.
+    pub bucket: BucketName,
+    /// Under these keys, made of the first event of a batch.
+    pub template: KeyTemplate,
+}
+
+impl Lines {
+    async fn write_batch(&self, events: &[Event]) -> Result<()> {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(()) };
+        let (stream, shard, start) = place(first)?;
+        let (_, _, end) = place(last)?;
+        let entry = Entry {
+            first: start,
+            last: end,
+            blob: self.template.key(first)?,
+            records: events.len(),
+            bytes: events.iter().map(|event| event.data.len() + 1).sum(),
+        };
+        self.manifest(stream, shard).save(&entry).await?;
+        let lines: Vec<Bytes> = events.iter().map(|event| event.data.clone()).collect();
+        let packed = tokio::task::spawn_blocking(move || pack(&lines)).await;
+        let packed = packed.map_err(|error| Error::Unavailable(format!("packing broke off: {error}")))??;
+        put(&*self.blobs, &self.bucket, &entry.blob, "application/gzip", packed).await
+    }
+
+    fn manifest(&self, stream: &StreamName, shard: &ShardId) -> Manifest<'_> {
+        Manifest::new(&*self.blobs, &self.bucket, &self.template.prefix(), stream, shard)
+    }
+}
+
+#[async_trait]
+impl Sink for Lines {
+    async fn write(&self, events: &[Event]) -> Vec<Outcome> {
+        vec![Outcome::from(self.write_batch(events).await); events.len()]
+    }
+
+    async fn earlier(&self, first: &Event) -> Result<Option<Earlier>> {
+        let (stream, shard, sequence) = place(first)?;
+        self.manifest(stream, shard).earlier(sequence).await
+    }
+
+    fn belong_together(&self, first: &Event, other: &Event) -> bool {
+        !self.template.is_dated() || date(first.at) == date(other.at)
+    }
+}
+
+fn place(event: &Event) -> Result<(&StreamName, &ShardId, SequenceNumber)> {
+    match &event.origin {
+        Origin::Shard { stream, shard, sequence, .. } => Ok((stream, shard, *sequence)),
+        Origin::Queue { .. } => {
+            Err(Error::Invalid("a message of a queue has no place in an order".to_owned()))
+        }
+    }
+}
+
+/// The same lines give the same bytes, always: the head of the file names no time.
+fn pack(lines: &[Bytes]) -> Result<Bytes> {
+    let failed = |error: std::io::Error| Error::Unavailable(format!("packing failed: {error}"));
+    let mut file = GzEncoder::new(Vec::new(), Compression::fast());
+    for line in lines {
+        file.write_all(line).map_err(failed)?;
+        file.write_all(b"\n").map_err(failed)?;
+    }
+    file.finish().map(Bytes::from).map_err(failed)
+}

@@ -1,0 +1,333 @@
+//! Reconciles a table with its archive.
+//!
+//! The table is read first and the archive behind it, so that what changes meanwhile is in the archive rather than missing
+//! there. Both go into files by the hash of their keys (`fold`), and each file is compared by itself: memory is bounded by a
+//! part of the whole, however large it is. What differs is looked at a second time, for the table may have moved on.
+//!
+//! For each key the documents are played in order. Each has to begin where the one before ended, and the last one has to end
+//! with the row that the table has.
+
+use std::collections::{BTreeMap, HashMap};
+
+use anabranch_model::table::{Event as Happened, KeySchema, Reading, Scan};
+use anabranch_model::{BlobKey, BlobStore, BucketName, Result, SequenceNumber, TableName, TableStore};
+use futures_util::{StreamExt, stream};
+
+use super::document::Documents;
+use super::fold::{Fold, History, Print, print};
+use super::read;
+use super::template::KeyTemplate;
+
+/// Blobs that are read at the same time.
+const AT_ONCE: usize = 32;
+/// Differences that are told one by one; the rest is counted.
+const TOLD_MAX: usize = 10_000;
+
+/// What is wrong with a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Found {
+    /// The archive does not have it, or not its last change.
+    Missing,
+    /// The archive has one change twice.
+    Duplicated,
+    /// The archive has it differently from the table.
+    Altered,
+    /// Two changes do not follow from each other: one between them is missing, or one of them was altered.
+    Broken,
+    /// The archive has it and the table does not.
+    Extra,
+    /// A blob of the archive cannot be read.
+    Unreadable,
+}
+
+impl Found {
+    /// One word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Found::Missing => "missing",
+            Found::Duplicated => "duplicated",
+            Found::Altered => "altered",
+            Found::Broken => "broken",
+            Found::Extra => "extra",
+            Found::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// Something that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What is wrong.
+    pub found: Found,
+    /// The key of the row as JSON, or that of the blob.
+    pub key: String,
+    /// The change that it is about.
+    pub sequence: Option<SequenceNumber>,
+    /// The same for a person.
+    pub what: String,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// Rows of the table.
+    pub rows: u64,
+    /// Blobs of the archive.
+    pub blobs: u64,
+    /// Documents in them.
+    pub documents: u64,
+    /// Rows that changed while they were compared, and so prove nothing.
+    pub moving: u64,
+    /// How much was found of each kind.
+    pub counts: BTreeMap<Found, u64>,
+    /// The first differences, in no particular order.
+    pub differences: Vec<Difference>,
+}
+
+impl Verification {
+    /// Whether table and archive tell the same.
+    pub fn is_clean(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    fn add(&mut self, difference: Difference) {
+        *self.counts.entry(difference.found).or_default() += 1;
+        if self.differences.len() < TOLD_MAX {
+            self.differences.push(difference);
+        }
+    }
+}
+
+/// Who wants to know how far it is: rows, and documents.
+pub type Watch<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+
+/// A table and its archive.
+pub struct Pair<'a> {
+    /// Where the table is.
+    pub tables: &'a dyn TableStore,
+    /// The table.
+    pub table: &'a TableName,
+    /// Where the archive is.
+    pub blobs: &'a dyn BlobStore,
+    /// Its bucket.
+    pub bucket: &'a BucketName,
+    /// Its keys.
+    pub template: &'a KeyTemplate,
+    /// How changes are told of in it.
+    pub documents: &'a Documents,
+    /// Whether changes were written down only when the table had rows already, or the archive began later: a row that the
+    /// archive says nothing about is then no difference.
+    pub partial: bool,
+}
+
+/// Compares a table with its archive.
+pub async fn verify(pair: &Pair<'_>, watch: Watch<'_>) -> Result<Verification> {
+    let mut verification = Verification::default();
+    let key = pair.tables.table(pair.table).await?.options.key;
+    let mut fold = Fold::new()?;
+    pair.read_table(&key, async |row_key, image| {
+        verification.rows += 1;
+        watch(verification.rows, 0);
+        fold.row(row_key, image)
+    })
+    .await?;
+    pair.read_archive(&mut fold, &mut verification, watch).await?;
+    let mut doubts = HashMap::new();
+    for histories in fold.histories() {
+        for (key, history) in histories? {
+            judge(pair.partial, key, &history, &mut verification, &mut doubts);
+        }
+        tokio::task::yield_now().await;
+    }
+    pair.settle(&key, doubts, &mut verification).await?;
+    Ok(verification)
+}
+
+/// Where the documents of a key leave its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing was said about it yet.
+    Unknown,
+    Gone,
+    /// It exists, and looks so, where images say.
+    Exists(Option<Print>),
+}
+
+/// A difference between a row and its last document, which may be one of time only.
+struct Doubt {
+    state: State,
+    row: Option<Print>,
+    difference: Difference,
+}
+
+fn judge(
+    partial: bool,
+    key: String,
+    history: &History,
+    verification: &mut Verification,
+    doubts: &mut HashMap<String, Doubt>,
+) {
+    let state = play(partial, &key, history, verification);
+    let last = history.steps.last().map(|step| step.sequence);
+    let (found, what) = match (history.row, state) {
+        (Some(row), State::Exists(Some(image))) if row != image => {
+            (Found::Altered, "the last document of this row is not what the table holds")
+        }
+        (Some(_), State::Unknown) if !partial => (Found::Missing, "the archive says nothing about this row"),
+        (Some(_), State::Gone) => {
+            (Found::Missing, "the archive ends with the removal of this row, and it is there")
+        }
+        (None, State::Exists(_)) => {
+            (Found::Extra, "the archive ends with this row, and the table does not have it")
+        }
+        _ => return,
+    };
+    let difference = Difference { found, key: key.clone(), sequence: last, what: what.to_owned() };
+    match doubts.len() < TOLD_MAX {
+        true => drop(doubts.insert(key, Doubt { state, row: history.row, difference })),
+        false => verification.add(difference),
+    }
+}
+
+/// Plays the documents of a key, and notes where one does not follow from the one before.
+fn play(partial: bool, key: &str, history: &History, verification: &mut Verification) -> State {
+    let mut state = State::Unknown;
+    let mut before: Option<SequenceNumber> = None;
+    for step in &history.steps {
+        let mut note = |found, what: String| {
+            verification.add(Difference { found, key: key.to_owned(), sequence: Some(step.sequence), what });
+        };
+        if before == Some(step.sequence) {
+            note(Found::Duplicated, format!("the change {} is in the archive more than once", step.sequence));
+            continue;
+        }
+        match (step.event, state) {
+            (Happened::Insert, State::Exists(_)) => {
+                note(Found::Broken, "the row is inserted though it exists: a removal is missing".to_owned());
+            }
+            (Happened::Modify | Happened::Remove, State::Gone) => {
+                note(
+                    Found::Broken,
+                    "the row is changed though it is gone: an insertion is missing".to_owned(),
+                );
+            }
+            (Happened::Modify | Happened::Remove, State::Unknown) if !partial => {
+                note(
+                    Found::Broken,
+                    "the first document is no insertion: earlier ones are missing".to_owned(),
+                );
+            }
+            (_, State::Exists(Some(image))) if step.old.is_some_and(|old| old != image) => {
+                let what = "the old image is not the new one of the change before: one between them is missing, or one \
+                            of them was altered";
+                note(Found::Broken, what.to_owned());
+            }
+            _ => {}
+        }
+        state = match step.event {
+            Happened::Insert | Happened::Modify => State::Exists(step.new),
+            Happened::Remove => State::Gone,
+        };
+        before = Some(step.sequence);
+    }
+    state
+}
+
+impl Pair<'_> {
+    /// Hands the key and the image of every row to `take`.
+    async fn read_table(
+        &self,
+        key: &KeySchema,
+        mut take: impl AsyncFnMut(&str, &str) -> Result<()>,
+    ) -> Result<()> {
+        let mut start = None;
+        loop {
+            let reading = Reading { consistent: true, start, ..Reading::default() };
+            let page = self.tables.scan(self.table, Scan { segment: None, reading }).await?;
+            for item in &page.items {
+                let row = self.documents.row(item, key)?;
+                take(&row.key, &row.image).await?;
+            }
+            match page.last {
+                Some(last) => start = Some(last),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn read_archive(
+        &self,
+        fold: &mut Fold,
+        verification: &mut Verification,
+        watch: Watch<'_>,
+    ) -> Result<()> {
+        let mut after = None;
+        loop {
+            let (keys, next) = read::page(self.blobs, self.bucket, self.template, after).await?;
+            let bodies = stream::iter(keys).map(async |key: BlobKey| {
+                let body = read::whole(self.blobs, self.bucket, &key).await;
+                (key, body)
+            });
+            let mut bodies = std::pin::pin!(bodies.buffered(AT_ONCE));
+            while let Some((key, body)) = bodies.next().await {
+                verification.blobs += 1;
+                let body = body?;
+                for document in read::documents(&body) {
+                    match document {
+                        Ok(document) => {
+                            verification.documents += 1;
+                            fold.change(&document)?;
+                        }
+                        Err(why) => verification.add(Difference {
+                            found: Found::Unreadable,
+                            key: key.as_str().to_owned(),
+                            sequence: None,
+                            what: why,
+                        }),
+                    }
+                }
+                watch(verification.rows, verification.documents);
+            }
+            match next {
+                Some(next) => after = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Looks at what differed once more: a row that has become what the archive says was only read too early.
+    async fn settle(
+        &self,
+        key: &KeySchema,
+        mut doubts: HashMap<String, Doubt>,
+        verification: &mut Verification,
+    ) -> Result<()> {
+        if doubts.is_empty() {
+            return Ok(());
+        }
+        let mut now: HashMap<String, Print> = HashMap::new();
+        self.read_table(key, async |row_key, image| {
+            if doubts.contains_key(row_key) {
+                now.insert(row_key.to_owned(), print(image));
+            }
+            Ok(())
+        })
+        .await?;
+        for (key, doubt) in doubts.drain() {
+            let row = now.get(&key).copied();
+            let agrees = match (row, doubt.state) {
+                (Some(row), State::Exists(Some(image))) => row == image,
+                (Some(_), State::Exists(None)) | (None, State::Gone | State::Unknown) => true,
+                _ => false,
+            };
+            if agrees {
+                continue;
+            }
+            match row == doubt.row {
+                true => verification.add(doubt.difference),
+                false => verification.moving += 1,
+            }
+        }
+        Ok(())
+    }
+}

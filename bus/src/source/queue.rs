@@ -1,0 +1,307 @@
+//! A bot on a queue.
+//!
+//! ```text
+//!   receive ──▶ line ──▶ done ─────────────────────────────▶ delete
+//!      ▲          │  ├──▶ failed, and may be tried again ───▶ visible at once
+//!      │          │  └──▶ failed often enough, or refused ──▶ dead letter ──▶ delete
+//!      └──────────┴── hidden for longer, again and again, while the line works
+//! ```
+//!
+//! What must hold: a message is deleted only when everything that comes of it is durable, or it lies in full among the dead
+//! letters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_consumer::{DeadLetters, FailurePolicy, Finally};
+use anabranch_model::limits::{MESSAGE_BATCH_MAX, RECEIVE_WAIT_MAX, VISIBILITY_DEFAULT};
+use anabranch_model::queue::{Attribute, AttributeValue, ReceiveOptions};
+use anabranch_model::{Error, Message, NextMove, QueueName, QueueStore, Receipt, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::{Value as Json, json};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::event::Event;
+use crate::line::Line;
+use crate::metrics;
+use crate::pause::{pause, stopped};
+use crate::sink::Outcome;
+
+/// Pauses while the queue does not answer: the longest first one, and the longest.
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// How often a deletion is tried. What is not deleted comes again.
+const DELETE_ATTEMPTS: u32 = 5;
+/// How long messages that are under way may take when the bot stops.
+const DRAIN_MAX: Duration = Duration::from_secs(20);
+
+/// Messages that a bot reads.
+pub struct Queue {
+    /// Whose they are.
+    pub queues: Arc<dyn QueueStore>,
+    /// Their queue.
+    pub name: QueueName,
+    /// How many messages are received and not done with at most. They are taken in tens.
+    pub in_flight: usize,
+    /// How many messages one receive asks for, 1 to 10.
+    pub batch: usize,
+    /// How long a message is hidden from others without a sign of life.
+    pub visibility: Duration,
+    /// How long one receive waits for the first message.
+    pub wait: Duration,
+}
+
+impl Queue {
+    /// The messages of a queue, with the figures that most want.
+    pub fn new(queues: Arc<dyn QueueStore>, name: QueueName) -> Self {
+        Queue {
+            queues,
+            name,
+            in_flight: 100,
+            batch: MESSAGE_BATCH_MAX,
+            visibility: VISIBILITY_DEFAULT,
+            wait: RECEIVE_WAIT_MAX,
+        }
+    }
+
+    /// Reads until the bot is stopped, and what is under way then is done with.
+    pub(crate) async fn run(
+        self,
+        line: Arc<Line>,
+        failure: FailurePolicy,
+        stop: watch::Receiver<bool>,
+    ) -> Result<()> {
+        self.check(&failure).await?;
+        let receivers = self.in_flight.div_ceil(self.batch).max(1);
+        let shared = Arc::new(Receiver { queue: self, line, failure });
+        let mut tasks = JoinSet::new();
+        for _ in 0..receivers {
+            let (receiver, stop) = (shared.clone(), stop.clone());
+            tasks.spawn(async move { receiver.run(stop).await });
+        }
+        while let Some(ended) = tasks.join_next().await {
+            if let Err(error) = ended {
+                // Steps and sinks do not get this far with a panic, so it is ours. The others go on, and so does this one.
+                tracing::error!(bot = %shared.line.bot, %error, "a receiver broke off; it begins anew");
+                let (receiver, stop) = (shared.clone(), stop.clone());
+                tasks.spawn(async move { receiver.run(stop).await });
+            }
+        }
+        Ok(())
+    }
+
+    /// The queue is there, and a message that cannot be processed has a place to go.
+    async fn check(&self, failure: &FailurePolicy) -> Result<()> {
+        if !(1..=MESSAGE_BATCH_MAX).contains(&self.batch) || self.in_flight == 0 {
+            return Err(Error::Invalid(format!(
+                "a bot cannot take {} messages at a time and {} in all: at a time 1 to {MESSAGE_BATCH_MAX}, and at \
+                 least one in all",
+                self.batch, self.in_flight
+            )));
+        }
+        let summary = self.queues.queue(&self.name).await?;
+        if matches!(failure.finally, Finally::Halt) && summary.options.redrive.is_none() {
+            return Err(Error::Invalid(format!(
+                "queue `{}` has no dead-letter queue and the bot names no place for dead letters: a message that cannot \
+                 be processed would come again for ever",
+                self.name
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// One of several that receive and process at the same time.
+struct Receiver {
+    queue: Queue,
+    line: Arc<Line>,
+    failure: FailurePolicy,
+}
+
+impl Receiver {
+    async fn run(&self, mut stop: watch::Receiver<bool>) {
+        let mut failures = 0;
+        loop {
+            let received = tokio::select! {
+                biased;
+                () = stopped(&mut stop) => return,
+                received = self.receive() => received,
+            };
+            match received {
+                Ok(messages) if messages.is_empty() => failures = 0,
+                Ok(messages) => {
+                    failures = 0;
+                    let work = self.work(messages);
+                    tokio::pin!(work);
+                    tokio::select! {
+                        biased;
+                        () = &mut work => {}
+                        () = stopped(&mut stop) => {
+                            if tokio::time::timeout(DRAIN_MAX, work).await.is_err() {
+                                tracing::warn!(bot = %self.line.bot, "messages were not done with in time; they come again");
+                            }
+                            return;
+                        }
+                    }
+                }
+                Err(error) => {
+                    failures += 1;
+                    if failures == 1 {
+                        tracing::warn!(bot = %self.line.bot, queue = %self.queue.name, %error, "the queue does not answer; trying on");
+                    }
+                    let wait = pause(self.line.dice.pause(failures, PAUSE_FIRST, PAUSE_MAX));
+                    tokio::select! {
+                        biased;
+                        () = stopped(&mut stop) => return,
+                        () = wait => {}
+                    }
+                }
+            }
+        }
+    }
+
+    async fn receive(&self) -> Result<Vec<Message>> {
+        let options = ReceiveOptions {
+            messages_max: self.queue.batch,
+            wait: Some(self.queue.wait),
+            visibility: Some(self.queue.visibility),
+            attempt: None,
+        };
+        self.queue.queues.receive(&self.queue.name, options).await
+    }
+
+    /// Processes messages and settles each, while they are kept hidden.
+    async fn work(&self, messages: Vec<Message>) {
+        if let Some(oldest) = messages.iter().map(|message| message.sent_at).min() {
+            metrics::behind(&self.line.bot, self.line.clock.now().since(oldest));
+        }
+        let receipts: Vec<Receipt> = messages.iter().map(|message| message.receipt.clone()).collect();
+        let settled = async {
+            let events = messages.iter().map(|message| Event::of_message(&self.queue.name, message));
+            let outcomes = self.line.process(events.collect()).await;
+            self.settle(&messages, outcomes).await;
+        };
+        tokio::select! {
+            biased;
+            () = settled => {}
+            () = self.keep_hidden(receipts) => {}
+        }
+    }
+
+    /// Hides messages for longer until nobody wants it any more.
+    async fn keep_hidden(&self, receipts: Vec<Receipt>) {
+        loop {
+            pause(self.queue.visibility / 3).await;
+            let changes = receipts.iter().map(|receipt| (receipt.clone(), self.queue.visibility)).collect();
+            // A message that is done with already is not in flight; others come again if this keeps failing.
+            if let Err(error) = self.queue.queues.change_visibility(&self.queue.name, changes).await {
+                tracing::debug!(bot = %self.line.bot, %error, "messages could not be kept hidden");
+            }
+        }
+    }
+
+    async fn settle(&self, messages: &[Message], outcomes: Vec<Outcome>) {
+        let (mut done, mut again) = (Vec::new(), Vec::new());
+        for (message, outcome) in messages.iter().zip(outcomes) {
+            let (why, never) = match outcome {
+                Outcome::Done => {
+                    done.push(message.receipt.clone());
+                    continue;
+                }
+                Outcome::Refused(why) => (why, true),
+                Outcome::Failed(why) | Outcome::Unavailable(why) => (why, false),
+            };
+            let given_up = never || message.receive_count >= self.failure.attempts;
+            match &self.failure.finally {
+                Finally::DeadLetter(to) if given_up => {
+                    self.give_up(message, &why, to).await;
+                    done.push(message.receipt.clone());
+                }
+                // The queue's own redrive policy counts the receives.
+                _ => again.push((message.receipt.clone(), Duration::ZERO)),
+            }
+        }
+        if !again.is_empty()
+            && let Err(error) = self.queue.queues.change_visibility(&self.queue.name, again).await
+        {
+            tracing::debug!(bot = %self.line.bot, %error, "messages come again when their time is over");
+        }
+        self.delete(done).await;
+    }
+
+    async fn delete(&self, mut receipts: Vec<Receipt>) {
+        for attempt in 1..=DELETE_ATTEMPTS {
+            if receipts.is_empty() {
+                return;
+            }
+            let results = match self.queue.queues.delete(&self.queue.name, receipts.clone()).await {
+                Ok(results) => results,
+                Err(error) => vec![Err(error); receipts.len()],
+            };
+            let mut kept = Vec::new();
+            for (receipt, result) in receipts.into_iter().zip(results) {
+                match result {
+                    Err(error) if error.next_move() == NextMove::Retry => kept.push(receipt),
+                    Err(error) => {
+                        tracing::warn!(bot = %self.line.bot, %error, "a message that is done with cannot be deleted");
+                    }
+                    Ok(()) => {}
+                }
+            }
+            receipts = kept;
+            if !receipts.is_empty() {
+                pause(self.line.dice.pause(attempt, PAUSE_FIRST, PAUSE_MAX)).await;
+            }
+        }
+        if !receipts.is_empty() {
+            tracing::warn!(bot = %self.line.bot, messages = receipts.len(), "messages that are done with come again");
+        }
+    }
+
+    /// Writes a dead letter, for as long as it takes: the message must not be deleted without it.
+    async fn give_up(&self, message: &Message, why: &str, to: &DeadLetters) {
+        let letter = self.letter(message, why);
+        let name = format!("{}/{}", self.queue.name, message.id);
+        let mut attempts = 0;
+        while let Err(error) =
+            to.send(Bytes::copy_from_slice(message.id.as_str().as_bytes()), &name, letter.clone()).await
+        {
+            attempts += 1;
+            tracing::error!(bot = %self.line.bot, %error, attempts, "a dead letter cannot be written");
+            pause(self.line.dice.pause(attempts, PAUSE_FIRST, PAUSE_MAX)).await;
+        }
+        metrics::dead_letter(&self.line.bot);
+        tracing::error!(bot = %self.line.bot, message = %message.id, why, receives = message.receive_count, "dead letter");
+    }
+
+    /// A message in full, with where it comes from, what went wrong, and how often it was tried.
+    fn letter(&self, message: &Message, why: &str) -> Bytes {
+        let document = json!({
+            "application": self.line.bot,
+            "queue": self.queue.name.as_str(),
+            "messageId": message.id.as_str(),
+            "sentAt": message.sent_at.as_millis(),
+            "group": message.group,
+            "attributes": attributes(message),
+            "data": STANDARD.encode(&message.body),
+            "error": why,
+            "attempts": message.receive_count,
+            "givenUpAt": self.line.clock.now().as_millis(),
+        });
+        document.to_string().into()
+    }
+}
+
+fn attributes(message: &Message) -> Json {
+    let shown = message.attributes.iter().map(|(name, Attribute { kind, value })| {
+        let value = match value {
+            AttributeValue::Text(text) => json!({ "kind": kind, "text": text }),
+            AttributeValue::Binary(bytes) => json!({ "kind": kind, "base64": STANDARD.encode(bytes) }),
+        };
+        (name.clone(), value)
+    });
+    Json::Object(shown.collect())
+}

@@ -1,0 +1,317 @@
+//! Change capture with the real binary: a table, `flows/cdc-archive.toml`, blobs, and the comparison of both; bots that are killed
+//! on the way; and files with bots that cannot be run.
+
+mod harness;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::mpsc;
+
+use harness::{Data, PATIENCE, Ran, Server, binary, finish, run, run_with_input};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How often something is looked at before the test gives up; each look is a process.
+const LOOKS: usize = 2_000;
+
+fn flow() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").join("flows/cdc-archive.toml")
+}
+
+/// `anabranch run`, which has said that it runs.
+struct Bot {
+    child: Option<Child>,
+    log: Option<std::thread::JoinHandle<String>>,
+}
+
+impl Bot {
+    #[track_caller]
+    fn start(data: &Data, file: &Path) -> Self {
+        let mut command = binary();
+        Bot::spawn(command.arg("run").arg(file).arg("--data").arg(data.path()))
+    }
+
+    #[track_caller]
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.spawn().expect("the binary");
+        let mut stderr = child.stderr.take().expect("a pipe");
+        let log = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            stderr.read_to_end(&mut text).expect("the log");
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        let stdout = child.stdout.take().expect("a pipe");
+        let (sender, receiver) = mpsc::sync_channel(1);
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let _ = BufReader::new(stdout).read_line(&mut line);
+            let _ = sender.send(line);
+        });
+        let line = receiver.recv_timeout(PATIENCE).unwrap_or_default();
+        if !line.starts_with("anabranch runs ") {
+            let _ = child.kill();
+            panic!("it does not run: {line} {}", log.join().expect("the log"));
+        }
+        Bot { child: Some(child), log: Some(log) }
+    }
+
+    #[track_caller]
+    fn stop(mut self) {
+        let child = self.child.take().expect("it runs");
+        kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");
+        let ran = finish(child);
+        let log = self.log.take().expect("a log").join().expect("the log");
+        assert_eq!(ran.code, 0, "{log}");
+        assert!(log.contains("a bot has ended"), "{log}");
+    }
+
+    fn kill(mut self) {
+        self.kill_child();
+    }
+
+    fn kill_child(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for Bot {
+    fn drop(&mut self) {
+        self.kill_child();
+    }
+}
+
+fn on(data: &Data, kind: &str, arguments: &[&str]) -> Ran {
+    run(data.command_on(kind, arguments))
+}
+
+/// What the flow names.
+#[track_caller]
+fn prepare(data: &Data) {
+    on(data, "table", &["create", "people", "--key", "id:S", "--changes", "both"]).succeeded();
+    on(data, "blob", &["create", "people-archive"]).succeeded();
+    on(data, "queue", &["create", "people-archive-dead"]).succeeded();
+}
+
+#[track_caller]
+fn put(data: &Data, numbers: std::ops::Range<usize>) {
+    let lines: String =
+        numbers.map(|number| format!("{{\"id\":\"p{number:05}\",\"n\":{number}}}\n")).collect();
+    run_with_input(data.command_on("table", ["put", "people", "-"]), lines.as_bytes()).succeeded();
+}
+
+/// The keys of the archive.
+#[track_caller]
+fn keys(data: &Data) -> BTreeSet<String> {
+    let listed =
+        on(data, "blob", &["ls", "people-archive/tables/people/", "--recursive", "--json"]).succeeded();
+    let key = |line: serde_json::Value| line["key"].as_str().expect("a key").to_owned();
+    listed.json_lines().into_iter().map(key).filter(|key| !key.contains("/_manifest/")).collect()
+}
+
+#[track_caller]
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    assert!((0..LOOKS).any(|_| holds()), "{what}: never");
+}
+
+fn verify(data: &Data, arguments: &[&str]) -> Ran {
+    let mut command = binary();
+    command.args(["cdc", "verify"]).arg(flow()).arg("--data").arg(data.path()).args(arguments);
+    run(command)
+}
+
+#[test]
+fn changes_become_blobs_through_a_server() {
+    let data = Data::new();
+    let server = data.serve();
+    prepare(&data);
+    put(&data, 0..20);
+    let bot = Bot::start(&data, &flow());
+    until("twenty blobs", || keys(&data).len() == 20);
+    on(&data, "table", &["update", "people", "{\"id\":\"p00007\"}", "--set", "n=700"]).succeeded();
+    on(&data, "table", &["delete", "people", "{\"id\":\"p00008\"}"]).succeeded();
+    until("two more", || keys(&data).len() == 22);
+    bot.stop();
+
+    let names = keys(&data);
+    assert!(
+        names.iter().all(|key| key.starts_with("tables/people/20") && key.ends_with(".json")),
+        "{names:?}"
+    );
+    let bodies = names.iter().map(|key| {
+        let ran = on(&data, "blob", &["get", &format!("people-archive/{key}"), "-"]).succeeded();
+        serde_json::from_str::<serde_json::Value>(&ran.stdout).expect("a document")
+    });
+    let changed: Vec<_> = bodies.filter(|document| document["eventName"] == "MODIFY").collect();
+    assert_eq!(changed.len(), 1);
+    assert_eq!(changed[0]["dynamodb"]["NewImage"]["n"]["N"], "700");
+    assert_eq!(changed[0]["dynamodb"]["OldImage"]["n"]["N"], "7");
+
+    let told = verify(&data, &[]).succeeded();
+    assert!(told.stdout.contains("19 rows") && told.stdout.contains("22 changes in 22 blobs"), "{told:#?}");
+    assert!(told.stdout.contains("they tell the same"), "{told:#?}");
+    // A worker that stops properly leaves no owner behind.
+    let leases = on(&data, "table", &["scan", "keyspaces-streamer-tables-people", "--json"]).succeeded();
+    let leases = leases.json_lines();
+    assert!(!leases.is_empty() && leases.iter().all(|lease| lease.get("leaseOwner").is_none()), "{leases:?}");
+    server.stop().succeeded();
+
+    // The same without a server, on the directory alone.
+    put(&data, 100..103);
+    let bot = Bot::start(&data, &flow());
+    bot.stop();
+    let told = verify(&data, &["--json"]);
+    if told.code != 0 {
+        // It was stopped before it had read everything; the next one goes on.
+        assert_eq!(told.json()["found"]["missing"], 3, "{told:#?}");
+    }
+    let server = data.serve();
+    let bot = Bot::start(&data, &flow());
+    until("three more", || keys(&data).len() == 25);
+    bot.stop();
+    verify(&data, &[]).succeeded();
+    server.stop().succeeded();
+}
+
+#[test]
+fn planted_differences_are_found() {
+    let data = Data::new();
+    let _server = data.serve();
+    prepare(&data);
+    put(&data, 0..50);
+    let bot = Bot::start(&data, &flow());
+    until("fifty blobs", || keys(&data).len() == 50);
+    bot.stop();
+    verify(&data, &[]).succeeded();
+    let names: Vec<String> = keys(&data).into_iter().collect();
+    let place = |at: usize| format!("people-archive/{}", names[at]);
+    let body = |at: usize| on(&data, "blob", &["get", &place(at), "-"]).succeeded().stdout;
+    let (copied, altered) = (body(1), body(2).replace("\"S\":\"p0", "\"S\":\"q0").replacen("q0", "p0", 1));
+    on(&data, "blob", &["rm", &place(0)]).succeeded();
+    let copy = data.command_on("blob", ["put", "-", "people-archive/tables/people/copy.json"]);
+    run_with_input(copy, copied.as_bytes()).succeeded();
+    run_with_input(data.command_on("blob", ["put", "-", &place(2)]), altered.as_bytes()).succeeded();
+    let found = verify(&data, &["--json"]);
+    assert_eq!(found.code, 1, "{found:#?}");
+    let report: serde_json::Value =
+        serde_json::from_str(found.stdout.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(report["found"], serde_json::json!({"missing": 1, "duplicated": 1, "altered": 1}), "{report}");
+    let told = verify(&data, &[]).failed(1, &["differ in 3 places"]);
+    assert!(told.stdout.contains("missing") && told.stdout.contains("duplicated"), "{told:#?}");
+}
+
+/// Bots killed without warning, while another goes on or not: nothing is lost and nothing is there twice.
+#[test]
+fn killed_bots_lose_nothing() {
+    for batch in [false, true] {
+        let (data, folder) = (Data::new(), tempfile::tempdir().expect("a folder"));
+        let _server = data.serve();
+        prepare(&data);
+        let mut text = std::fs::read_to_string(flow()).expect("the flow");
+        text = text.replace("seconds = 10, checkpoint_seconds = 10", "seconds = 1, checkpoint_seconds = 1");
+        if batch {
+            text = text.replace(", key = \"{keyspace}/{table}/{date}/{sequence}.json\" }", " }");
+            text += "batch = { records = 25, seconds = 1 }\n";
+        }
+        let file = folder.path().join("flow.toml");
+        std::fs::write(&file, text).expect("there is room");
+        for round in 0..4 {
+            put(&data, round * 300..(round + 1) * 300);
+            let before = keys(&data).len();
+            let bot = Bot::start(&data, &file);
+            until("something", || keys(&data).len() > before);
+            bot.kill();
+        }
+        let bot = Bot::start(&data, &file);
+        let mut verify = binary();
+        verify.args(["cdc", "verify"]).arg(&file).arg("--data").arg(data.path()).arg("--json");
+        let mut last = None;
+        until("everything", || {
+            let mut command = Command::new(verify.get_program());
+            command
+                .args(verify.get_args())
+                .stdout(std::process::Stdio::piped())
+                .stderr(std::process::Stdio::piped());
+            let ran = run(command);
+            let clean = ran.code == 0;
+            last = Some(ran);
+            clean
+        });
+        bot.stop();
+        let report = last.expect("a look").json();
+        assert_eq!((&report["rows"], &report["changes"]), (&1_200.into(), &1_200.into()), "{report}");
+        let dead = on(&data, "queue", &["receive", "people-archive-dead", "--json"]).succeeded();
+        assert!(dead.json_lines().is_empty(), "{dead:#?}");
+    }
+}
+
+/// A server runs the bots that its configuration names, as soon as there is what they need.
+#[test]
+fn a_server_runs_bots() {
+    let (data, folder) = (Data::new(), tempfile::tempdir().expect("a folder"));
+    std::fs::create_dir(folder.path().join("flows")).expect("there is room");
+    std::fs::copy(flow(), folder.path().join("flows/archive.toml")).expect("there is room");
+    let config = folder.path().join("anabranch.toml");
+    std::fs::write(&config, "flows = [\"flows/archive.toml\"]\n").expect("there is room");
+    let arguments = ["--config", config.to_str().expect("UTF-8")];
+    let server = Server::start(&data.path(), &arguments);
+    prepare(&data);
+    put(&data, 0..10);
+    until("ten blobs", || keys(&data).len() == 10);
+    let metrics = harness::http::get(server.monitor, "/metrics", &[]);
+    assert!(metrics.body.contains("anabranch_bot_stage_seconds"), "{}", metrics.body);
+    let ran = server.stop().succeeded();
+    assert!(ran.stderr.contains("a bot cannot begin yet"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("a bot has ended"), "{}", ran.stderr);
+    put(&data, 10..12);
+    let server = Server::start(&data.path(), &arguments);
+    until("two more", || keys(&data).len() == 12);
+    server.stop().succeeded();
+    verify(&data, &[]).succeeded();
+
+    std::fs::write(&config, "flows = [\"flows/none.toml\"]\n").expect("there is room");
+    let up = |config: &Path| {
+        let mut command = binary();
+        command.args(["up", "--config"]).arg(config).arg("--data").arg(data.path());
+        run(command)
+    };
+    up(&config).failed(1, &["none.toml"]);
+    std::fs::write(folder.path().join("flows/archive.toml"), "[[bot]]\nnaam = 1\n").expect("there is room");
+    std::fs::write(&config, "flows = [\"flows/archive.toml\"]\n").expect("there is room");
+    up(&config).failed(2, &["archive.toml, line 2", "naam"]);
+}
+
+#[test]
+fn files_that_cannot_be_run_are_refused_with_their_place() {
+    let (data, folder) = (Data::new(), tempfile::tempdir().expect("a folder"));
+    prepare(&data);
+    let original = std::fs::read_to_string(flow()).expect("the flow");
+    let line = |word: &str| {
+        let at = original.lines().position(|line| line.starts_with(word)).expect("a line");
+        format!("flow.toml, line {}", at + 1)
+    };
+    let attempt = |from: &str, to: &str| {
+        let file = folder.path().join("flow.toml");
+        assert!(original.contains(from), "{from}");
+        std::fs::write(&file, original.replace(from, to)).expect("there is room");
+        let mut command = binary();
+        command.arg("run").arg(&file).arg("--data").arg(data.path());
+        run(command)
+    };
+    attempt("\nfailure = { attempts", "\nfailure = { tries")
+        .failed(2, &[&line("failure"), "tries", "attempts"]);
+    attempt("\nsource = { table = \"people\" }", "\nsource = { table = \"nobody\" }")
+        .failed(2, &[&line("source"), "`nobody` does not exist", "table create"]);
+    attempt("{date}/{sequence}.json\" }\n", "{date}.json\" }\n").failed(2, &[&line("sink"), "{sequence}"]);
+    attempt("\nname = \"people-archive\"", "\nname = \"people archive\"").failed(2, &[&line("name")]);
+    attempt("queue = \"people-archive-dead\"", "queue = \"limbo\"").failed(2, &[&line("failure"), "limbo"]);
+    let mut command = binary();
+    command.arg("run").arg(folder.path().join("none.toml")).arg("--data").arg(data.path());
+    run(command).failed(1, &["none.toml"]);
+    let mut twice = binary();
+    twice.arg("run").arg(flow()).arg(flow()).arg("--data").arg(data.path());
+    run(twice).failed(2, &["people-archive", "another name"]);
+}
