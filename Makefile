@@ -7,7 +7,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/anabranch
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help test format lint docs unit conformance bench tools clean
+.PHONY: help test format lint docs unit fuzz conformance bench tools clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,10 @@ docs: ## rustdoc, with warnings as errors
 unit: tools ## every test of the workspace
 	cargo nextest run --workspace --all-features --locked
 	cargo test --workspace --all-features --locked --doc --quiet
+
+fuzz: ## the parsers of the protocols under damaged requests for longer (FUZZ_CASES, FUZZ_SEED)
+	FUZZ_CASES=$${FUZZ_CASES:-200000} FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)} \
+		cargo test -p anabranch-wire --test fuzz --locked
 
 conformance: ## slow suites from outside: the README's commands, and clients of AWS that others wrote
 	conformance/run
