@@ -30,9 +30,9 @@ unit: tools ## every test of the workspace
 sim: ## many more seeds of the simulation of leases (SEEDS=20000)
 	ANABRANCH_SIM_SEEDS=$(or $(SEEDS),20000) cargo nextest run -p anabranch-consumer --all-features --locked --test simulation
 
-fuzz: ## the parsers of the protocols under damaged requests for longer (FUZZ_CASES, FUZZ_SEED)
-	FUZZ_CASES=$${FUZZ_CASES:-200000} FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)} \
-		cargo test -p anabranch-wire --test fuzz --locked
+fuzz: ## the parsers of the protocols under damaged requests for longer (FUZZ_SECONDS=600, FUZZ_SEED)
+	FUZZ_CASES=$(or $(FUZZ_CASES),100000000) FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600) FUZZ_SEED=$(or $(FUZZ_SEED),$(shell date +%s)) \
+		cargo test -p anabranch-wire --all-features --locked --test fuzz -- --nocapture damaged
 
 conformance: ## slow suites from outside: the README's commands, and clients of AWS that others wrote
 	conformance/run

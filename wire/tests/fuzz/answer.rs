@@ -5,7 +5,7 @@ use quick_xml::events::Event;
 use serde_json::Value;
 
 use crate::Answered;
-use crate::corpus::Sample;
+use crate::sample::Sample;
 
 /// Whether the answer is one that a client of the service can read.
 pub fn check(sample: &Sample, answer: &Answered) -> Result<(), String> {

@@ -5,7 +5,7 @@
 //! call, and it blames the server only if the server is at fault. With keys configured nothing gets in, because no case is
 //! signed.
 //!
-//! `FUZZ_CASES` says how many cases there are, `FUZZ_SEED` which. A case that fails prints itself and its number:
+//! `FUZZ_CASES` says how many cases there are at most, `FUZZ_SECONDS` for how long, `FUZZ_SEED` which. A case that fails prints itself and its number:
 //! `FUZZ_SEED=7 FUZZ_CASE=1234 cargo nextest run -p anabranch-wire --test fuzz` shows it alone.
 
 #[path = "../harness/mod.rs"]
@@ -13,23 +13,35 @@ mod harness;
 
 mod answer;
 mod chance;
-mod corpus;
 mod mutate;
+
+mod corpus;
+mod made;
+mod sample;
+
+mod around;
+mod queues;
 mod rest;
+mod streams;
+mod tables;
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use anabranch_model::Clock as _;
 use anabranch_wire::{Keys, Wire};
 use chance::Chance;
-use corpus::{Corpus, Sample};
+use corpus::Corpus;
 use futures_util::FutureExt as _;
 use harness::Harness;
 use http_body_util::{BodyExt as _, Full};
+use sample::Sample;
 
 /// Cases unless somebody says otherwise: a few seconds.
 const CASES_DEFAULT: u64 = 4_000;
+/// Seconds after which no further case is begun unless somebody says otherwise.
+const SECONDS_DEFAULT: u64 = 120;
 /// The longest that an answer may take, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -106,8 +118,10 @@ async fn damaged_requests_are_answered_in_kind() {
         Some(case) => case..case + 1,
         None => 0..number("FUZZ_CASES").unwrap_or(CASES_DEFAULT),
     };
+    let end =
+        harness.clock.elapsed() + Duration::from_secs(number("FUZZ_SECONDS").unwrap_or(SECONDS_DEFAULT));
     let mut answered = 0;
-    for case in cases {
+    for case in cases.take_while(|_| harness.clock.elapsed() < end) {
         let sample = mutate::damaged(&corpus, &mut Chance::new(seed, case));
         let failed = |why: String| {
             panic!("FUZZ_SEED={seed} FUZZ_CASE={case}: {why}\n{sample}");
@@ -129,5 +143,6 @@ async fn damaged_requests_are_answered_in_kind() {
             None => {}
         }
     }
+    println!("{answered} damaged requests were answered");
     assert!(answered > 0, "no case was a request");
 }

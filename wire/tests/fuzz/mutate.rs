@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::chance::Chance;
-use crate::corpus::{self, Corpus, Sample};
+use crate::corpus::{self, Corpus};
+use crate::sample::{Sample, cbor};
 
 /// What parsers trip over.
 const WORDS: &[&str] = &[
@@ -109,7 +110,7 @@ pub fn damaged(corpus: &Corpus, chance: &mut Chance) -> Sample {
     for _ in 0..=chance.below(4) {
         match chance.below(10) {
             0..=3 => change_value(&mut sample, corpus, chance),
-            4..=5 => change_bytes(&mut sample.body, corpus, chance),
+            4..=5 => change_body(&mut sample, corpus, chance),
             6 => change_uri(&mut sample, corpus, chance),
             7..=8 => change_headers(&mut sample, corpus, chance),
             _ => swap_body(&mut sample, corpus, chance),
@@ -120,18 +121,22 @@ pub fn damaged(corpus: &Corpus, chance: &mut Chance) -> Sample {
 
 /// Changes a value in JSON or CBOR; the bytes of anything else.
 fn change_value(sample: &mut Sample, corpus: &Corpus, chance: &mut Chance) {
-    let parsed = match sample.cbor {
-        true => minicbor_serde::from_slice::<Value>(&sample.body).ok(),
-        false => serde_json::from_slice(&sample.body).ok(),
+    let known = sample.cbor.take();
+    let is_cbor = known.is_some();
+    let Some(mut value) = known.or_else(|| serde_json::from_slice(&sample.body).ok()) else {
+        return change_body(sample, corpus, chance);
     };
-    let Some(mut value) = parsed else { return change_bytes(&mut sample.body, corpus, chance) };
     let count = count(&value);
     let mut at = chance.below(count);
     replace(&mut value, &mut at, corpus, chance);
-    sample.body = match sample.cbor {
-        true => minicbor_serde::to_vec(&value).unwrap_or_default(),
-        false => value.to_string().into_bytes(),
-    };
+    sample.body = if is_cbor { cbor(&value) } else { value.to_string().into_bytes() };
+    sample.cbor = Some(value).filter(|_| is_cbor);
+}
+
+/// Changes bytes of the body, so that nobody knows any more what it says.
+fn change_body(sample: &mut Sample, corpus: &Corpus, chance: &mut Chance) {
+    sample.cbor = None;
+    change_bytes(&mut sample.body, corpus, chance);
 }
 
 fn count(value: &Value) -> usize {
@@ -180,7 +185,8 @@ fn other(value: &Value, corpus: &Corpus, chance: &mut Chance) -> Value {
             ])
             .clone(),
         (_, 5) => Value::String(chance.one_of(&["x", "\u{e4}", "%41", "("]).repeat(1 << chance.below(17))),
-        (_, 6) => (0..chance.below(200)).fold(value.clone(), |inner, _| json!({ "M": { "a": inner } })),
+        // A few times as deep as any parser may follow.
+        (_, 6) => (0..chance.below(100)).fold(value.clone(), |inner, _| json!({ "M": { "a": inner } })),
         (Value::Object(members), _) => {
             let mut members = members.clone();
             let names: Vec<String> = members.keys().cloned().collect();
@@ -271,6 +277,7 @@ fn change_headers(sample: &mut Sample, corpus: &Corpus, chance: &mut Chance) {
 }
 
 fn swap_body(sample: &mut Sample, corpus: &Corpus, chance: &mut Chance) {
+    sample.cbor = None;
     sample.body = match chance.below(4) {
         0 => Vec::new(),
         1 => vec![b'['; 1 << chance.below(16)],

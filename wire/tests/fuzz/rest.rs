@@ -2,7 +2,7 @@
 
 use anabranch_wire::Wire;
 
-use crate::corpus::Sample;
+use crate::sample::Sample;
 use crate::send;
 
 const COMPLETE: &str = "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>\"x\"</ETag></Part></CompleteMultipartUpload>";
@@ -19,7 +19,7 @@ fn sample(operation: &'static str, line: &str, headers: &[(&str, &str)], body: &
     let mut all = vec![("host".to_owned(), b"localhost:4566".to_vec())];
     all.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())));
     let (method, uri, body) = (method.to_owned(), uri.to_owned(), body.as_bytes().to_vec());
-    Sample { service: "s3", operation, method, uri, headers: all, body, cbor: false }
+    Sample { service: "s3", operation, method, uri, headers: all, body, cbor: None }
 }
 
 /// Makes a bucket, an object and an upload, and the requests about them.
