@@ -181,6 +181,21 @@ impl Harness {
             if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).expect("JSON") };
         (status, value)
     }
+
+    /// Calls an operation that must succeed.
+    pub async fn done(&self, target: &str, body: Value) -> Value {
+        let (status, value) = self.call(target, body).await;
+        assert_eq!(status, StatusCode::OK, "{target}: {value}");
+        value
+    }
+
+    /// Calls an operation that must be refused, and returns the code and the message.
+    pub async fn refused(&self, target: &str, body: Value) -> (String, String) {
+        let (status, value) = self.call(target, body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{target}: {value}");
+        let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        (text("__type"), text("message"))
+    }
 }
 
 /// A call in JSON.
