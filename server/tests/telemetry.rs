@@ -125,7 +125,10 @@ fn complete(events: &BTreeMap<String, Vec<u64>>, report: &Json) {
         assert!(orders.iter().copied().eq(0..orders.len() as u64), "{submission}: {orders:?}");
     }
     let count: usize = events.values().map(Vec::len).sum();
-    assert_eq!((Json::from(events.len()), Json::from(count)), (report["valid"].clone(), report["events"].clone()));
+    assert_eq!(
+        (Json::from(events.len()), Json::from(count)),
+        (report["valid"].clone(), report["events"].clone())
+    );
 }
 
 fn fleet(data: &Data, rate: &str, seconds: &str) -> Json {

@@ -44,7 +44,8 @@ pub(crate) async fn measure(setting: &Setting<'_>) -> Result<Report, Failure> {
     progress.say("fill the segments");
     let subject = Subject::open(&setting.place.folder("engine")?, SHARDS).await?;
     subject.warm_up(setting.bounds, SHARDS).await?;
-    let count = (setting.bounds.megabytes as usize * SUBMISSIONS_PER_MEGABYTE).next_multiple_of(SENDERS * MESSAGE_BATCH_MAX);
+    let count = (setting.bounds.megabytes as usize * SUBMISSIONS_PER_MEGABYTE)
+        .next_multiple_of(SENDERS * MESSAGE_BATCH_MAX);
     let sensors = Sensors::new(100, Vec::new(), 1);
     let clock = SystemClock::new();
     let bodies: Arc<Vec<Vec<u8>>> = Arc::new((0..count).map(|_| sensors.next(clock.now()).body).collect());
@@ -61,8 +62,11 @@ pub(crate) async fn measure(setting: &Setting<'_>) -> Result<Report, Failure> {
         raw.push(count as f64 / steps_alone(bodies.clone()).await?.as_secs_f64());
         progress.step();
     }
-    let what = format!("{count} submissions from a queue into a stream of {SHARDS} shards, beside the same steps without stores");
-    let figure = Figure::beside("telemetry", what, Unit::OperationsPerSecond, Spread::of(ours), Spread::of(raw));
+    let what = format!(
+        "{count} submissions from a queue into a stream of {SHARDS} shards, beside the same steps without stores"
+    );
+    let figure =
+        Figure::beside("telemetry", what, Unit::OperationsPerSecond, Spread::of(ours), Spread::of(raw));
     let reached = figure.engine.median >= PER_SECOND_GOAL;
     report.figures.push(figure.aim(Goal::RatioAtLeast(GOAL)));
     report.notes.push(format!(
@@ -75,7 +79,8 @@ pub(crate) async fn measure(setting: &Setting<'_>) -> Result<Report, Failure> {
 
 /// Fills the queue with messages that are durable.
 async fn fill(engine: &Engine, queue: &QueueName, bodies: &Arc<Vec<Vec<u8>>>) -> Result<(), Failure> {
-    let sender = |number| Sender { engine: engine.clone(), queue: queue.clone(), bodies: bodies.clone(), number };
+    let sender =
+        |number| Sender { engine: engine.clone(), queue: queue.clone(), bodies: bodies.clone(), number };
     let steps = bodies.len() / SENDERS / MESSAGE_BATCH_MAX;
     tasks::finish((0..SENDERS).map(sender).collect(), steps).await.map(drop)
 }
@@ -125,7 +130,9 @@ async fn process(
     }
     let took = clock.elapsed().saturating_sub(began);
     handle.stop();
-    let ended = running.await.map_err(|error| Failure::new("bench", format!("the bot broke off: {error}"), "report this"))?;
+    let ended = running
+        .await
+        .map_err(|error| Failure::new("bench", format!("the bot broke off: {error}"), "report this"))?;
     producer.close().await;
     ended.map_err(Failure::from).map(|()| took)
 }
@@ -148,7 +155,8 @@ async fn steps_alone(bodies: Arc<Vec<Vec<u8>>>) -> Result<Duration, Failure> {
         })
     };
     for running in (0..cores).map(part).collect::<Vec<_>>() {
-        let events = running.await.map_err(|error| Failure::new("bench", error.to_string(), "report this"))??;
+        let events =
+            running.await.map_err(|error| Failure::new("bench", error.to_string(), "report this"))??;
         debug_assert!(events > 0);
     }
     Ok(clock.elapsed().saturating_sub(began))
