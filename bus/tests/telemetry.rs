@@ -494,3 +494,26 @@ async fn killed_at_random_nothing_is_lost_and_order_holds() {
         world.check().await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_submission_that_takes_longer_than_a_call_is_written_once() {
+    let world = World::new(0).await;
+    let process = world.start("one").await;
+    // At a hundred records a second it takes more than three minutes, and a call to a sink is given two.
+    let events: Vec<Json> =
+        (0..20_000).map(|order| json!({"cmdl": format!("{order}"), "user": "john"})).collect();
+    let id = "00000000-0000-4000-8000-00000000ffff";
+    let submission = json!({
+        "submission_id": id,
+        "device_id": "8c0b7e3e-3a80-45a5-8a3e-8b8f6a7cbb02",
+        "time_created": "2021-03-28T15:44:18.592840",
+        "events": {"new_process": events, "network_connection": []},
+    });
+    let body = STANDARD.encode(submission.to_string());
+    let sent = world.queues.send(&queue("submissions"), vec![NewMessage::new(body)]).await.unwrap();
+    assert!(sent[0].is_ok(), "{sent:?}");
+    world.sent.lock().insert(id.to_owned(), 20_000);
+    world.drained().await;
+    process.stop().await;
+    assert_eq!(world.check().await, 0);
+}

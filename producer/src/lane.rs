@@ -26,16 +26,24 @@ pub(crate) struct LaneKey {
 }
 
 /// Records that are stored in order from the first on, or not any further.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Run(Arc<AtomicBool>);
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    broken: Arc<AtomicBool>,
+    /// How long its next record is tried for: a long run may take longer than one record may.
+    lifetime: Duration,
+}
 
 impl Run {
+    pub(crate) fn new(lifetime: Duration) -> Self {
+        Run { broken: Arc::default(), lifetime }
+    }
+
     fn broken(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.broken.load(Ordering::Acquire)
     }
 
     pub(crate) fn break_off(&self) {
-        self.0.store(true, Ordering::Release);
+        self.broken.store(true, Ordering::Release);
     }
 }
 
@@ -65,6 +73,13 @@ impl Entry {
 
     pub(crate) fn size(&self) -> usize {
         self.record.size()
+    }
+
+    /// It is first in its lane now: a run has made progress, and its next record has its time from here on.
+    pub(crate) fn first_since(&mut self, now: Duration) {
+        if let Some(run) = &self.run {
+            self.deadline = self.deadline.max(now + run.lifetime);
+        }
     }
 
     /// Why it must not be sent any more, if so.

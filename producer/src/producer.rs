@@ -139,14 +139,16 @@ impl Producer {
     }
 
     /// Sends payloads as one run: they are stored in this order in one place, and when one is lost, none behind it is
-    /// stored. Returns what became of each. Sent again from the first on, readers who drop what they have seen get
+    /// stored. The time of a record begins when the one before it is stored. Returns what became of each. Sent again from the first on, readers who drop what they have seen get
     /// every one in order.
     pub async fn send_run(&self, place: &Place, key: &Bytes, payloads: Vec<Bytes>) -> Vec<Outcome> {
-        let (run, deadline) = (Run::default(), self.shared.clock.elapsed() + self.shared.settings.lifetime);
+        let lifetime = self.shared.settings.lifetime;
+        let run = Run::new(lifetime);
         let mut sent = Vec::with_capacity(payloads.len());
         for data in payloads {
             let explicit_hash_key = Some(place.hash_key());
             let record = NewRecord { partition_key: key.clone(), explicit_hash_key, data };
+            let deadline = self.shared.clock.elapsed() + lifetime;
             match self.enqueue(record, deadline, Some(run.clone())).await {
                 Ok(ticket) => sent.push(Ok(ticket)),
                 Err(error) => {

@@ -69,9 +69,17 @@ impl Queue {
     /// What was under way of a lane has landed: it goes on, or it is gone if nothing waits.
     pub(crate) fn landed(&mut self, key: LaneKey, map: &ShardMap, now: Duration) {
         let Some(lane) = self.lanes.get_mut(&key) else { return };
-        if lane.waiting.is_empty() {
-            self.lanes.remove(&key);
-        } else {
+        match lane.waiting.front_mut() {
+            None => drop(self.lanes.remove(&key)),
+            Some(first) => {
+                first.first_since(now);
+                self.go_on(key, map, now);
+            }
+        }
+    }
+
+    fn go_on(&mut self, key: LaneKey, map: &ShardMap, now: Duration) {
+        if let Some(lane) = self.lanes.get_mut(&key) {
             lane.held = false;
             self.line_up(key, map, now);
         }
@@ -84,7 +92,7 @@ impl Queue {
             && let Some(Reverse((_, key))) = self.pausing.pop()
         {
             if self.lanes.get(&key).is_some_and(|lane| lane.state == LaneState::Pausing) {
-                self.landed(key, map, now);
+                self.go_on(key, map, now);
             }
         }
     }

@@ -218,3 +218,17 @@ async fn groups_go_to_less_loaded_shards() {
         assert!(producer.place_in(place.shard()).is_some());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_run_may_take_longer_than_one_of_its_records() {
+    let inner = streams(1).await;
+    let slow = Weather { delay: Duration::from_millis(100), ..Weather::default() };
+    let settings = Settings { lifetime: Duration::from_secs(2), ..Settings::default() };
+    let store = Faulty::new(inner.clone(), slow, 3);
+    let producer = Producer::start(store, stream(), RuntimeClock::new(), settings).await.unwrap();
+    let place = producer.place();
+    let payloads = (0..200).map(|number| format!("{number:03}").into()).collect();
+    let outcomes = producer.send_run(&place, &"group".into(), payloads).await;
+    assert!(outcomes.iter().all(Result::is_ok), "{:?}", outcomes.iter().find(|outcome| outcome.is_err()));
+    assert_eq!(sights(&inner).await.len(), 200);
+}
