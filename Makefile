@@ -7,7 +7,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/anabranch
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help test format lint docs unit sim conformance bench tools clean
+.PHONY: help test format lint docs unit sim fuzz conformance bench tools clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,10 @@ unit: tools ## every test of the workspace
 
 sim: ## many more seeds of the simulation of leases (SEEDS=20000)
 	ANABRANCH_SIM_SEEDS=$(or $(SEEDS),20000) cargo nextest run -p anabranch-consumer --all-features --locked --test simulation
+
+fuzz: ## the parsers of the protocols under damaged requests for longer (FUZZ_SECONDS=600, FUZZ_SEED)
+	FUZZ_CASES=$(or $(FUZZ_CASES),100000000) FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600) FUZZ_SEED=$(or $(FUZZ_SEED),$(shell date +%s)) \
+		cargo test -p anabranch-wire --all-features --locked --test fuzz -- --nocapture damaged
 
 conformance: ## slow suites from outside: the README's commands, and clients of AWS that others wrote
 	conformance/run

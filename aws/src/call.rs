@@ -15,12 +15,12 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anabranch_model::Clock;
+use anabranch_model::{Clock, Dice};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::Instrument;
 
 use crate::action::{Action, Lane, Service};
-use crate::backoff::{Dice, pause};
+use crate::backoff::{after, pause};
 use crate::failure::{Failure, IntoFailure, Kind, Outcome};
 use crate::pace::Pace;
 
@@ -96,7 +96,7 @@ impl Caller {
 
     /// Waits before the next round of something that failed `rounds` times. False if the deadline would pass meanwhile.
     pub(crate) async fn back_off(&self, rounds: u32, deadline: Deadline) -> bool {
-        let duration = self.0.dice.pause(rounds);
+        let duration = after(rounds, &self.0.dice);
         if duration >= self.left(deadline) {
             return false;
         }
@@ -238,7 +238,7 @@ impl Caller {
         } else {
             *away_since = None;
         }
-        let wait = self.0.dice.pause(attempts).max(failure.retry_after.unwrap_or_default());
+        let wait = after(attempts, &self.0.dice).max(failure.retry_after.unwrap_or_default());
         (wait < self.left(deadline)).then_some(wait)
     }
 

@@ -5,13 +5,18 @@ use std::sync::Arc;
 
 use anabranch_consumer::FailurePolicy;
 use anabranch_model::{Clock, Error, Result};
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::batcher::BatchLimits;
 use crate::line::Line;
 use crate::sink::Sink;
 use crate::source::Source;
 use crate::step::Step;
+
+/// Something that runs as long as a bot does; what it is given says when the bot has ended.
+type Beside = Box<dyn FnOnce(watch::Receiver<bool>) -> BoxFuture<'static, ()> + Send>;
 
 /// Puts a bot together.
 pub struct BotBuilder {
@@ -22,6 +27,7 @@ pub struct BotBuilder {
     clock: Arc<dyn Clock>,
     batch: Option<BatchLimits>,
     failure: FailurePolicy,
+    beside: Vec<Beside>,
     seed: Option<u64>,
 }
 
@@ -32,6 +38,7 @@ pub struct Bot {
     line: Arc<Line>,
     batch: Option<BatchLimits>,
     failure: FailurePolicy,
+    beside: Vec<Beside>,
     stop: watch::Sender<bool>,
 }
 
@@ -59,6 +66,7 @@ impl Bot {
             clock,
             batch: None,
             failure: FailurePolicy::default(),
+            beside: Vec::new(),
             seed: None,
         }
     }
@@ -75,13 +83,17 @@ impl Bot {
 
     /// Runs until it is stopped. An error means that it could not begin; afterwards it goes on whatever happens.
     pub async fn run(self) -> Result<()> {
-        let Bot { name, source, line, batch, failure, stop } = self;
+        let Bot { name, source, line, batch, failure, beside, stop } = self;
         tracing::info!(bot = %name, "a bot begins");
+        let (over, mut others) = (watch::Sender::new(false), JoinSet::new());
+        beside.into_iter().for_each(|task| drop(others.spawn(task(over.subscribe()))));
         let listen = stop.subscribe();
         let ended = match source {
             Source::Shards(shards) => shards.run(line, batch, failure, listen).await,
             Source::Queue(queue) => queue.run(line, failure, listen).await,
         };
+        over.send_replace(true);
+        while others.join_next().await.is_some() {}
         match &ended {
             Ok(()) => tracing::info!(bot = %name, "a bot has ended"),
             Err(error) => tracing::error!(bot = %name, %error, "a bot cannot begin"),
@@ -106,6 +118,15 @@ impl BotBuilder {
     /// What happens to events that cannot be processed.
     pub fn failure(mut self, policy: FailurePolicy) -> Self {
         self.failure = policy;
+        self
+    }
+
+    /// Runs something beside the bot, from its beginning to its end.
+    pub fn beside<F: Future<Output = ()> + Send + 'static>(
+        mut self,
+        task: impl FnOnce(watch::Receiver<bool>) -> F + Send + 'static,
+    ) -> Self {
+        self.beside.push(Box::new(move |ended| Box::pin(task(ended))));
         self
     }
 
@@ -143,6 +164,7 @@ impl BotBuilder {
             line: Arc::new(line),
             batch: self.batch,
             failure: self.failure,
+            beside: self.beside,
             stop: watch::Sender::new(false),
         })
     }

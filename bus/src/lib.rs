@@ -10,9 +10,10 @@
 //!
 //! Read in this order: what travels ([`Event`]), what a bot is made of ([`Step`], [`Sink`]), what becomes of a batch of events
 //! (`line`, `batcher`), where they come from (`source`), how a bot is put together and stopped ([`Bot`]), how it is declared
-//! in a file ([`flow`]), and the sink for change capture ([`archive`]) with what proves it (`archive::verify`).
+//! in a file ([`flow`]), the sink for change capture ([`archive`]) with what
+//! proves it (`archive::verify`), and the bot for submissions of sensors ([`telemetry`]).
 //!
-//! Invariant: this crate depends on `model` and `consumer` only. A bot cannot tell the embedded engine from AWS, and a step or
+//! Invariant: this crate depends on `model`, `consumer` and `producer` only. A bot cannot tell the embedded engine from AWS, and a step or
 //! a sink cannot tell a shard from a queue.
 
 mod event;
@@ -27,6 +28,7 @@ mod bot;
 pub mod flow;
 
 pub mod archive;
+pub mod telemetry;
 
 mod metrics;
 mod pause;

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_model::{Clock, Dice, Error, Result, ShardSource, TableStore};
+use anabranch_model::{BlobStore, Clock, Dice, Error, Result, ShardSource, TableStore};
 use futures_util::FutureExt;
 use smol_str::SmolStr;
 use tokio::sync::watch;
@@ -94,6 +94,7 @@ impl Consumer {
             reading: Reading::default(),
             balance: BalanceBy::default(),
             failure: FailurePolicy::default(),
+            payloads: None,
         };
         let (factory, template) = (Arc::new(factory), TABLE_TEMPLATE.to_owned());
         ConsumerBuilder { source, tables, factory, template, seed: None, settings }
@@ -286,6 +287,13 @@ impl ConsumerBuilder {
     /// What happens to records that cannot be processed.
     pub fn failure(mut self, policy: FailurePolicy) -> Self {
         self.settings.failure = policy;
+        self
+    }
+
+    /// Where payloads lie that were too large for a record; records then come with them. Without it a processor gets the
+    /// [`Pointer`](anabranch_model::Pointer).
+    pub fn payloads(mut self, blobs: Arc<dyn BlobStore>) -> Self {
+        self.settings.payloads = Some(blobs);
         self
     }
 

@@ -151,6 +151,7 @@ fn settings(failure: FailurePolicy) -> Settings {
         reading: Reading::Poll,
         balance: BalanceBy::Count,
         failure,
+        payloads: None,
     }
 }
 

@@ -86,6 +86,12 @@ pub(crate) fn corrupt_aggregate(shard: &ShardInfo) {
     .increment(1);
 }
 
+pub(crate) fn missing_payload(shard: &ShardInfo) {
+    metrics::counter!("anabranch_consumer_missing_payloads_total",
+        "stream" => shard.stream.as_str().to_owned())
+    .increment(1);
+}
+
 pub(crate) fn stalled(shard: &ShardInfo) {
     metrics::counter!("anabranch_consumer_stalls_total", "stream" => shard.stream.as_str().to_owned())
         .increment(1);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_model::{Clock, Dice, Error, Result, ShardId, StreamName, Timestamp};
+use anabranch_model::{BlobStore, Clock, Dice, Error, Result, ShardId, StreamName, Timestamp};
 use smol_str::SmolStr;
 
 use crate::failure::FailurePolicy;
@@ -93,6 +93,8 @@ pub(crate) struct Settings {
     pub(crate) reading: Reading,
     pub(crate) balance: BalanceBy,
     pub(crate) failure: FailurePolicy,
+    /// Where payloads lie that were too large for a record.
+    pub(crate) payloads: Option<Arc<dyn BlobStore>>,
 }
 
 /// Shortest time of a lease: below it the derived intervals make no sense.

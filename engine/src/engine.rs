@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -74,6 +74,9 @@ const GROUPS_MAX: usize = 2;
 /// How long the committer waits at most for calls to arrive together.
 const LINGER_MAX: Duration = Duration::from_millis(1);
 
+/// One caller in so many is forgotten with each commit that does not see it.
+const CALLERS_FORGOTTEN: usize = 16;
+
 /// How often it gives way in that time at most. A clock that a test holds still never says that the time is over.
 const LINGER_YIELDS_MAX: usize = 4_096;
 
@@ -112,6 +115,8 @@ struct Inner {
     upkeep_ends: AtomicBool,
     /// Tells the journal to end once it has written what waits.
     journal_ends: AtomicBool,
+    /// Callers whose frames are written and not shown yet.
+    unanswered: AtomicUsize,
     threads: Mutex<Threads>,
     clean: bool,
 }
@@ -145,6 +150,7 @@ impl Engine {
             drive: options.drive,
             upkeep_ends: AtomicBool::new(false),
             journal_ends: AtomicBool::new(false),
+            unanswered: AtomicUsize::new(0),
             threads: Mutex::default(),
             clean,
         });
@@ -245,6 +251,7 @@ impl Inner {
 
     fn write_loop(&self, written: &SyncSender<Group<Effect>>) {
         let (clock, sequencer) = (&self.core.clock, &self.core.sequencer);
+        let mut callers = 0_usize;
         while !self.journal_ends.load(Ordering::Acquire) || sequencer.waiting() > 0 {
             let start = clock.elapsed();
             let Some(group) = self.committer.write() else {
@@ -256,17 +263,21 @@ impl Inner {
                 continue;
             };
             let took = clock.elapsed().saturating_sub(start);
-            let callers = group.callers();
+            let unanswered = self.unanswered.fetch_add(group.callers(), Ordering::Relaxed) + group.callers();
             if written.send(group).is_err() {
                 return sequencer.stop("what is written cannot be shown; open the directory again");
             }
-            self.linger(callers, (took / 2).min(LINGER_MAX));
+            // Some are on their way back and nobody sees them. Who was seen lately is taken to be still there.
+            callers = (unanswered + sequencer.callers()).max(callers - callers.div_ceil(CALLERS_FORGOTTEN));
+            self.linger(callers.div_ceil(2), (took / 2).min(LINGER_MAX));
         }
     }
 
     fn show_loop(&self, written: &Receiver<Group<Effect>>) {
         for group in written {
+            let answered = group.callers();
             self.committer.show(group);
+            self.unanswered.fetch_sub(answered, Ordering::Relaxed);
         }
     }
 
@@ -275,9 +286,8 @@ impl Inner {
     ///
     /// It yields instead of sleeping. To wake a thread takes a good part of the time that a sync does, and whoever is
     /// woken on an idle processor waits for that processor too.
-    fn linger(&self, answered: usize, at_most: Duration) {
+    fn linger(&self, half: usize, at_most: Duration) {
         let (clock, sequencer) = (&self.core.clock, &self.core.sequencer);
-        let half = (answered + sequencer.callers()).div_ceil(2);
         let until = clock.elapsed() + at_most;
         for _ in 0..LINGER_YIELDS_MAX {
             if sequencer.callers() >= half || clock.elapsed() >= until {

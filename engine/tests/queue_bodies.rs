@@ -370,3 +370,53 @@ async fn receivers_and_the_cleaner_do_not_meet() {
     assert_eq!(received, sent);
     engine.close().await.expect("it closes");
 }
+
+#[test]
+fn a_damaged_body_takes_no_neighbour_with_it() {
+    let run = Run::start();
+    let (dead, few) = (name("dead"), Duration::from_secs(30));
+    drive(&run.engine, run.engine.create_queue(&dead, QueueOptions::default())).expect("create");
+    let redrive = RedrivePolicy { dead_letters: dead.clone(), receives_max: 2 };
+    let policy = QueueOptions { visibility: few, redrive: Some(redrive), ..QueueOptions::default() };
+    drive(&run.engine, run.engine.set_options(&run.queue, policy)).expect("a policy");
+    run.send(0..20);
+    run.upkeep(1);
+    damage(&run.disk, &body(7));
+
+    let whole: Vec<usize> = (0..20).filter(|number| *number != 7).collect();
+    for _ in 0..2 {
+        assert!(run.receive().into_keys().eq(whole.iter().copied()), "its neighbours are received");
+        run.clock.advance(few + Duration::from_secs(1));
+    }
+    // All were received as often as they may be: those that can be read go to the dead letters, and it stays.
+    let receive = |queue: &QueueName| {
+        let (mut all, mut errors) = (BTreeSet::new(), Vec::new());
+        loop {
+            match drive(&run.engine, run.engine.receive(queue, ReceiveOptions::all())) {
+                Ok(messages) if messages.is_empty() => return (all, errors),
+                Ok(messages) => all.extend(messages.iter().map(number)),
+                Err(error) => errors.push(error),
+            }
+        }
+    };
+    let (given, errors) = receive(&run.queue);
+    assert!(given.is_empty() && matches!(errors[..], [Error::Corrupt(_)]), "{given:?} {errors:?}");
+    assert_eq!(receive(&dead), (whole.into_iter().collect(), Vec::new()));
+    run.send(20..21);
+    assert!(run.receive().into_keys().eq([20]), "the queue goes on");
+}
+
+/// Turns a bit in the middle of a text, wherever it stands in the journal.
+fn damage(disk: &SimDisk, text: &str) {
+    let mut turned = 0;
+    for path in disk.paths().into_iter().filter(|path| path.starts_with("journal/")) {
+        let contents = disk.contents(&path).expect("it is there");
+        let places =
+            contents.windows(text.len()).enumerate().filter(|(_, window)| *window == text.as_bytes());
+        for (place, _) in places {
+            disk.flip_bit(&path, (place + text.len() / 2) as u64, 3).expect("turned");
+            turned += 1;
+        }
+    }
+    assert!(turned > 0, "the text is not in the journal");
+}

@@ -13,6 +13,7 @@ pub mod limits;
 pub mod aggregate;
 pub mod hash_key;
 pub mod name;
+pub mod pointer;
 pub mod record;
 pub mod sequence;
 
@@ -45,6 +46,7 @@ pub use error::{Cancelled, Error, NextMove, Result};
 pub use graph::ShardGraph;
 pub use hash_key::{HashKey, HashRange};
 pub use name::{IndexName, ShardId, StreamName, TableName};
+pub use pointer::Pointer;
 pub use position::Position;
 pub use queue::{Message, MessageId, NewMessage, QueueName, QueueOptions, QueueStore, Receipt};
 pub use record::{NewRecord, Record};

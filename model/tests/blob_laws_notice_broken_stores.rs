@@ -18,6 +18,7 @@ const NOTICED: &[(Fault, &[&str])] = &[
     (Fault::KeepsOldProperties, &["a_second_put_replaces_the_first"]),
     (Fault::TimesAreOfTheFirstPut, &["a_blob_shows_when_it_was_put"]),
     (Fault::RangesEndEarly, &["ranges_return_their_bytes"]),
+    (Fault::PartsAreWhole, &["parts_can_be_read_one_by_one"]),
     (Fault::BadRangesAreWhole, &["ranges_outside_are_refused"]),
     (Fault::ReadersSeeOverwrites, &["a_reader_keeps_a_replaced_body", "a_reader_keeps_a_deleted_body"]),
     (Fault::IgnoresReadConditions, &["read_conditions_are_decided", "copies_obey_conditions"]),

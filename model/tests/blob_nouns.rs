@@ -100,16 +100,25 @@ fn metadata_is_measured_with_its_names() {
 
 #[test]
 fn ranges_resolve_as_readers_expect() {
-    assert_eq!(Range::FromTo(0, 0).resolve(10), Ok(0..1));
-    assert_eq!(Range::FromTo(3, u64::MAX).resolve(10), Ok(3..10));
-    assert_eq!(Range::From(9).resolve(10), Ok(9..10));
-    assert_eq!(Range::Last(3).resolve(10), Ok(7..10));
-    assert_eq!(Range::Last(11).resolve(10), Ok(0..10));
+    assert_eq!(Range::FromTo(0, 0).resolve(10, &[]), Ok(0..1));
+    assert_eq!(Range::FromTo(3, u64::MAX).resolve(10, &[]), Ok(3..10));
+    assert_eq!(Range::From(9).resolve(10, &[]), Ok(9..10));
+    assert_eq!(Range::Last(3).resolve(10, &[]), Ok(7..10));
+    assert_eq!(Range::Last(11).resolve(10, &[]), Ok(0..10));
     for range in [Range::From(10), Range::FromTo(10, 12), Range::FromTo(3, 2), Range::Last(0)] {
-        assert_eq!(range.resolve(10), Err(Error::RangeInvalid { size: 10 }), "{range:?}");
+        assert_eq!(range.resolve(10, &[]), Err(Error::RangeInvalid { size: 10 }), "{range:?}");
+    }
+    let part = |number| Range::Part(PartNumber::new(number).expect("a part number"));
+    assert_eq!(part(1).resolve(10, &[]), Ok(0..10));
+    assert_eq!(part(1).resolve(0, &[]), Ok(0..0));
+    assert_eq!(part(1).resolve(10, &[4, 4, 2]), Ok(0..4));
+    assert_eq!(part(3).resolve(10, &[4, 4, 2]), Ok(8..10));
+    for (number, parts) in [(2, &[][..]), (4, &[4, 4, 2]), (10_000, &[4, 4, 2])] {
+        let missing = Error::PartNotFound(PartNumber::new(number).expect("a part number"));
+        assert_eq!(part(number).resolve(10, parts), Err(missing));
     }
     for range in [Range::From(0), Range::FromTo(0, 0), Range::Last(1)] {
-        assert_eq!(range.resolve(0), Err(Error::RangeInvalid { size: 0 }), "{range:?}");
+        assert_eq!(range.resolve(0, &[]), Err(Error::RangeInvalid { size: 0 }), "{range:?}");
     }
 }
 
@@ -200,7 +209,7 @@ proptest! {
     #[test]
     fn a_range_is_never_empty_and_never_outside(a in 0..20_u64, b in 0..20_u64, size in 0..20_u64) {
         for range in [Range::FromTo(a, b), Range::From(a), Range::Last(b)] {
-            if let Ok(bytes) = range.resolve(size) {
+            if let Ok(bytes) = range.resolve(size, &[]) {
                 prop_assert!(bytes.start < bytes.end && bytes.end <= size);
             }
         }

@@ -13,12 +13,13 @@ use crate::bots::RunArgs;
 use crate::cdc::CdcArgs;
 use crate::doctor::DoctorArgs;
 use crate::failure::Failure;
+use crate::fleet::FleetArgs;
 use crate::policy::PolicyArgs;
 use crate::queue::QueueArgs;
 use crate::stream::StreamArgs;
 use crate::table::TableArgs;
 use crate::up::UpArgs;
-use crate::{backup, bench, blob, bots, cdc, doctor, output, policy, queue, stream, table, up};
+use crate::{backup, bench, blob, bots, cdc, doctor, fleet, output, policy, queue, stream, table, up};
 
 /// An event bus in one binary: durable, ordered, sharded streams.
 ///
@@ -52,6 +53,8 @@ enum Command {
     Run(RunArgs),
     /// Compare tables with the archives of their changes
     Cdc(CdcArgs),
+    /// Play a fleet of sensors that send submissions to a queue
+    Fleet(FleetArgs),
     /// See whether everything is in place, and what to do about what is not
     ///
     /// Nothing is written or taken away. With --engine aws: region, credentials, and whether each service answers and
@@ -85,6 +88,7 @@ pub(crate) fn run() -> ExitCode {
         Some(Command::Table(args)) => (table::run(&args), args.data.json),
         Some(Command::Run(args)) => (bots::run(&args), args.data.json),
         Some(Command::Cdc(args)) => (cdc::run(&args), args.data.json),
+        Some(Command::Fleet(args)) => (fleet::run(&args), args.data.json),
         Some(Command::Doctor(args)) => (doctor::run(&args), args.data.json),
         Some(Command::IamPolicy(args)) => (policy::run(&args), false),
         Some(Command::Bench(args)) => (bench::run(&args), args.json),

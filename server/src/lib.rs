@@ -34,6 +34,7 @@ mod table;
 
 mod bench;
 mod doctor;
+mod fleet;
 mod policy;
 
 mod confirm;
@@ -41,7 +42,6 @@ mod emf;
 mod failure;
 mod limits;
 mod logging;
-mod memory;
 mod open_files;
 mod output;
 mod patience;
@@ -55,6 +55,5 @@ pub use stores::Stores;
 
 /// Does what the command line asks for and returns the exit code.
 pub fn run() -> std::process::ExitCode {
-    memory::give_back_early();
     cli::run()
 }

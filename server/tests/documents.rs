@@ -81,7 +81,8 @@ fn crates_know_only_what_the_architecture_allows() {
         ("engine", &["model"][..]),
         ("sim", &["model"][..]),
         ("consumer", &["model"][..]),
-        ("bus", &["consumer", "model"][..]),
+        ("producer", &["model"][..]),
+        ("bus", &["consumer", "model", "producer"][..]),
     ] {
         let manifest = read(&format!("{name}/Cargo.toml"));
         let dependencies = manifest.split("[dependencies]").nth(1).and_then(|rest| rest.split("\n[").next());

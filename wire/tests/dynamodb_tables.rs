@@ -8,23 +8,19 @@ use harness::Harness;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-async fn call(harness: &Harness, operation: &str, body: Value) -> (StatusCode, Value) {
+fn target(operation: &str) -> String {
     let streams = ["ListStreams", "DescribeStream", "GetShardIterator", "GetRecords"].contains(&operation);
     let service = if streams { "DynamoDBStreams_20120810" } else { "DynamoDB_20120810" };
-    harness.call(&format!("{service}.{operation}"), body).await
+    format!("{service}.{operation}")
 }
 
 async fn done(harness: &Harness, operation: &str, body: Value) -> Value {
-    let (status, value) = call(harness, operation, body).await;
-    assert_eq!(status, StatusCode::OK, "{operation}: {value}");
-    value
+    harness.done(&target(operation), body).await
 }
 
 async fn refused(harness: &Harness, operation: &str, body: Value) -> (String, String) {
-    let (status, value) = call(harness, operation, body).await;
-    assert_eq!(status, StatusCode::BAD_REQUEST, "{operation}: {value}");
-    let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
-    (text("__type").rsplit('#').next().unwrap_or_default().to_owned(), text("message"))
+    let (code, message) = harness.refused(&target(operation), body).await;
+    (code.rsplit('#').next().unwrap_or_default().to_owned(), message)
 }
 
 async fn make(harness: &Harness, table: &str, more: Value) -> Value {
@@ -260,8 +256,8 @@ async fn tables_that_are_made_and_deleted_at_once_are_one_or_the_other() {
     });
     for _ in 0..50 {
         let (made, _) = tokio::join!(
-            call(&harness, "CreateTable", create.clone()),
-            call(&harness, "DeleteTable", json!({"TableName": "orders"})),
+            harness.call("DynamoDB_20120810.CreateTable", create.clone()),
+            harness.call("DynamoDB_20120810.DeleteTable", json!({"TableName": "orders"})),
         );
         let kind = made.1["__type"].as_str().unwrap_or_default();
         let there = kind.ends_with("#ResourceInUseException");

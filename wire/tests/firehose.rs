@@ -12,22 +12,17 @@ use anabranch_model::{Admin, BlobKey, BlobStore, BucketName, Owner, StreamName, 
 use base64::Engine as _;
 use futures_util::TryStreamExt;
 use harness::Harness;
-use http::StatusCode;
 use serde_json::{Value, json};
 
 /// The longest that anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn ok(server: &Harness, operation: &str, request: Value) -> Value {
-    let (status, answer) = server.call(&format!("Firehose_20150804.{operation}"), request.clone()).await;
-    assert_eq!(status, StatusCode::OK, "{operation} {request}: {answer}");
-    answer
+    server.done(&format!("Firehose_20150804.{operation}"), request).await
 }
 
 async fn refused(server: &Harness, operation: &str, request: Value) -> String {
-    let (status, answer) = server.call(&format!("Firehose_20150804.{operation}"), request.clone()).await;
-    assert_eq!(status, StatusCode::BAD_REQUEST, "{operation} {request}: {answer}");
-    answer["__type"].as_str().unwrap_or_default().to_owned()
+    server.refused(&format!("Firehose_20150804.{operation}"), request).await.0
 }
 
 fn definition(name: &str, more: Value) -> Value {

@@ -17,20 +17,12 @@ use serde_json::{Value, json};
 
 const SHARD: &str = "shardId-000000000000";
 
-async fn call(harness: &Harness, operation: &str, body: Value) -> (StatusCode, Value) {
-    harness.call(&format!("Kinesis_20131202.{operation}"), body).await
-}
-
 async fn done(harness: &Harness, operation: &str, body: Value) -> Value {
-    let (status, value) = call(harness, operation, body).await;
-    assert_eq!(status, StatusCode::OK, "{operation}: {value}");
-    value
+    harness.done(&format!("Kinesis_20131202.{operation}"), body).await
 }
 
 async fn refused(harness: &Harness, operation: &str, body: Value) -> String {
-    let (status, value) = call(harness, operation, body).await;
-    assert_eq!(status, StatusCode::BAD_REQUEST, "{operation}: {value}");
-    value["__type"].as_str().expect("a code").to_owned()
+    harness.refused(&format!("Kinesis_20131202.{operation}"), body).await.0
 }
 
 async fn make(harness: &Harness, stream: &str, shards: usize) {

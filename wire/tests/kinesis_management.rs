@@ -10,26 +10,31 @@ use serde_json::{Value, json};
 
 const STREAM_ARN: &str = "arn:aws:kinesis:us-east-1:000000000000:stream/s0";
 
-async fn call(harness: &Harness, operation: &str, body: Value) -> (StatusCode, Value) {
-    harness.call(&format!("Kinesis_20131202.{operation}"), body).await
-}
-
 async fn done(harness: &Harness, operation: &str, body: Value) -> Value {
-    let (status, value) = call(harness, operation, body).await;
-    assert_eq!(status, StatusCode::OK, "{operation}: {value}");
-    value
+    harness.done(&format!("Kinesis_20131202.{operation}"), body).await
 }
 
 async fn refused(harness: &Harness, operation: &str, body: Value) -> (String, String) {
-    let (status, value) = call(harness, operation, body).await;
-    assert_eq!(status, StatusCode::BAD_REQUEST, "{operation}: {value}");
-    let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
-    (text("__type"), text("message"))
+    harness.refused(&format!("Kinesis_20131202.{operation}"), body).await
 }
 
 async fn streams(harness: &Harness, count: usize) {
     for number in 0..count {
         done(harness, "CreateStream", json!({"StreamName": format!("s{number}"), "ShardCount": 1})).await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_has_a_thousand_shards_at_most() {
+    let harness = Harness::start().await;
+    done(&harness, "CreateStream", json!({"StreamName": "wide", "ShardCount": 1_001})).await;
+    for asked in [json!({"StreamName": "wide", "MaxResults": 10_000}), json!({"StreamName": "wide"})] {
+        let page = done(&harness, "ListShards", asked).await;
+        assert_eq!(page["Shards"].as_array().map(Vec::len), Some(1_000));
+        let rest =
+            done(&harness, "ListShards", json!({"NextToken": page["NextToken"], "MaxResults": 10_000})).await;
+        assert_eq!(rest["Shards"].as_array().map(Vec::len), Some(1));
+        assert_eq!(rest["NextToken"], Value::Null);
     }
 }
 
@@ -90,9 +95,9 @@ async fn a_consumer_is_not_deregistered_in_place_of_an_older_one() {
         let old = json!({"ConsumerARN": arn});
         let again = json!({"StreamARN": STREAM_ARN, "ConsumerName": "app"});
         let (one, made, other) = tokio::join!(
-            call(&harness, "DeregisterStreamConsumer", old.clone()),
-            call(&harness, "RegisterStreamConsumer", again),
-            call(&harness, "DeregisterStreamConsumer", old),
+            harness.call("Kinesis_20131202.DeregisterStreamConsumer", old.clone()),
+            harness.call("Kinesis_20131202.RegisterStreamConsumer", again),
+            harness.call("Kinesis_20131202.DeregisterStreamConsumer", old),
         );
         assert!([one.0, other.0].contains(&StatusCode::OK), "{one:?} {other:?}");
         let there = done(&harness, "ListStreamConsumers", json!({"StreamARN": STREAM_ARN})).await;

@@ -5,7 +5,7 @@ mod s3_client;
 
 use bytes::Bytes;
 use harness::Harness;
-use s3_client::{done, refused};
+use s3_client::{done, refused, send};
 
 const PART: usize = 5 << 20;
 
@@ -121,7 +121,53 @@ async fn parts_become_an_object_although_the_server_crashed() {
     assert_eq!((found.body.len(), found.header("content-type")), (PART + 3, "x/y"));
     assert!(found.body.ends_with(b"\x07end"));
     assert_eq!(refused(&harness, "GET /photos/big?partNumber=3", &[], "").await, "416 InvalidPartNumber");
-    assert_eq!(refused(&harness, "GET /photos/big?partNumber=1", &[], "").await, "501 NotImplemented");
+    assert_eq!(refused(&harness, "GET /photos/big?partNumber=0", &[], "").await, "400 InvalidArgument");
+    let both = [("range", "bytes=0-1")];
+    assert_eq!(refused(&harness, "GET /photos/big?partNumber=1", &both, "").await, "400 InvalidRequest");
+    for (number, bytes) in [(1, 0..PART), (2, PART..PART + 3)] {
+        let part = done(&harness, &format!("GET /photos/big?partNumber={number}"), &[], "").await;
+        assert_eq!(part.body, found.body.slice(bytes.clone()), "part {number}");
+        let head = done(&harness, &format!("HEAD /photos/big?partNumber={number}"), &[], "").await;
+        for answer in [part, head] {
+            assert_eq!(answer.status, 206);
+            let range = format!("bytes {}-{}/{}", bytes.start, bytes.end - 1, PART + 3);
+            assert_eq!(answer.header("content-range"), range);
+            assert_eq!(answer.header("content-length"), bytes.len().to_string());
+            assert_eq!(answer.header("x-amz-mp-parts-count"), "2");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_parts_of_an_object_are_listed_and_the_last_may_be_empty() {
+    let harness = start().await;
+    let id = begin(&harness, "big", &[]).await;
+    let path = format!("/photos/big?uploadId={id}");
+    // Whatever their numbers were, parts are counted from one.
+    let (one, two) =
+        (put_part(&harness, &path, 3, vec![1; PART]).await, put_part(&harness, &path, 70, "").await);
+    done(&harness, &format!("POST {path}"), &[], completion(&[(3, &one), (70, &two)])).await;
+    let ask = async |more: &[(&str, &str)]| {
+        let headers = [&[("x-amz-object-attributes", "ObjectParts,ObjectSize")], more].concat();
+        send(&harness, "GET /photos/big?attributes", &headers, "").await
+    };
+    let all = ask(&[]).await;
+    assert_eq!(all.all("PartNumber"), ["1", "2"]);
+    assert_eq!(all.all("Size"), [PART.to_string(), "0".into()]);
+    assert_eq!((all.one("PartsCount"), all.one("IsTruncated")), ("2".into(), "false".into()));
+    let first = ask(&[("x-amz-max-parts", "1")]).await;
+    assert_eq!((first.all("PartNumber"), first.one("IsTruncated")), (vec!["1".into()], "true".into()));
+    let marker = first.one("NextPartNumberMarker");
+    let rest = ask(&[("x-amz-part-number-marker", &marker)]).await;
+    assert_eq!((rest.all("PartNumber"), rest.one("IsTruncated")), (vec!["2".into()], "false".into()));
+    for (name, value) in [("x-amz-max-parts", "-1"), ("x-amz-part-number-marker", "x")] {
+        assert_eq!(ask(&[(name, value)]).await.refusal(), "400 InvalidArgument", "{name}");
+    }
+    let empty = done(&harness, "GET /photos/big?partNumber=2", &[], "").await;
+    assert_eq!((empty.status.as_u16(), empty.body.len()), (206, 0));
+    done(&harness, "PUT /photos/once", &[], "whole").await;
+    let once = done(&harness, "GET /photos/once?partNumber=1", &[], "").await;
+    assert_eq!((&once.body[..], once.header("content-range")), (&b"whole"[..], "bytes 0-4/5"));
 }
 
 #[tokio::test]

@@ -6,13 +6,10 @@ use std::time::Duration;
 
 use anabranch_model::{Admin, Owner};
 use harness::Harness;
-use http::StatusCode;
 use serde_json::{Value, json};
 
 async fn ok(server: &Harness, operation: &str, request: Value) -> Value {
-    let (status, answer) = server.call(&format!("secretsmanager.{operation}"), request.clone()).await;
-    assert_eq!(status, StatusCode::OK, "{operation} {request}: {answer}");
-    answer
+    server.done(&format!("secretsmanager.{operation}"), request).await
 }
 
 /// How many values lie on the disk.
@@ -22,10 +19,9 @@ async fn values(server: &Harness) -> usize {
 }
 
 async fn refused(server: &Harness, operation: &str, request: Value) -> String {
-    let (status, answer) = server.call(&format!("secretsmanager.{operation}"), request.clone()).await;
-    assert_eq!(status, StatusCode::BAD_REQUEST, "{operation} {request}: {answer}");
-    assert!(!answer["message"].as_str().unwrap_or_default().is_empty(), "{answer}");
-    answer["__type"].as_str().unwrap_or_default().to_owned()
+    let (code, message) = server.refused(&format!("secretsmanager.{operation}"), request).await;
+    assert!(!message.is_empty(), "{operation}: {code}");
+    code
 }
 
 #[tokio::test]

@@ -114,12 +114,17 @@ impl Blobs {
         for rounds in 1..=ROUNDS_MAX {
             let meta = self.look(bucket, key, deadline).await?;
             conditions.check(key, &meta)?;
-            let range = range.resolve(meta.size)?;
-            let request = Request::blob("GET", bucket, key)
-                .header("if-match", quoted(&meta.etag))
-                .header("range", format!("bytes={}-{}", range.start, range.end - 1));
+            let request = Request::blob("GET", bucket, key).header("if-match", quoted(&meta.etag));
+            let request = piece(request, range, &meta)?;
             match self.get(&request, deadline).await {
                 Ok(answer) => {
+                    let range = match range {
+                        Range::Part(_) if meta.parts.is_some_and(|parts| parts > 1) => {
+                            stands(&answer, meta.size)?
+                        }
+                        Range::Part(_) => 0..meta.size,
+                        range => range.resolve(meta.size, &[])?,
+                    };
                     if content_length(&answer)? != range.end - range.start {
                         return Err(super::strange("other bytes than it was asked for"));
                     }
@@ -137,6 +142,35 @@ impl Blobs {
         }
         Err(Error::Unavailable(format!("blob `{key}` is replaced all the time: try again")))
     }
+}
+
+/// The request for a piece of a blob. Where a part of several stands only the service knows.
+fn piece(request: Request, range: Range, meta: &BlobMeta) -> Result<Request> {
+    match (range, meta.parts.unwrap_or(1)) {
+        (Range::Part(number), parts) if number.get() > parts => Err(Error::PartNotFound(number)),
+        (Range::Part(_), 1) => Ok(request),
+        (Range::Part(number), _) => Ok(request.query("partNumber", number.to_string())),
+        (range, _) => {
+            let bytes = range.resolve(meta.size, &[])?;
+            Ok(request.header("range", format!("bytes={}-{}", bytes.start, bytes.end - 1)))
+        }
+    }
+}
+
+/// Where the bytes of an answer stand in the whole.
+fn stands(answer: &HttpResponse, size: u64) -> Result<std::ops::Range<u64>> {
+    // Only the last part may have none.
+    if content_length(answer)? == 0 {
+        return Ok(size..size);
+    }
+    let text = answer.headers().get("content-range");
+    let (first, last) = text
+        .and_then(|text| text.strip_prefix("bytes "))
+        .and_then(|text| text.split_once('/')?.0.split_once('-'))
+        .and_then(|(first, last)| Some((first.parse::<u64>().ok()?, last.parse::<u64>().ok()?)))
+        .filter(|(first, last)| first <= last && *last < size)
+        .ok_or_else(|| super::strange("bytes of which nobody knows where they stand"))?;
+    Ok(first..last + 1)
 }
 
 /// The request with those conditions that a header can say. S3 takes one tag.

@@ -298,6 +298,7 @@ pub mod blobs {
         ("checksums_of_joined_parts_are_remembered", "the checksums of parts are not listed"),
         ("one_of_many_matching_puts_wins", "two writers may pass one condition"),
         ("one_of_many_puts_to_an_absent_key_wins", "two writers may pass one condition"),
+        ("parts_can_be_read_one_by_one", "whoever asks for a part gets the whole"),
     ];
 
     pub const MINISTACK: Skipped = &[

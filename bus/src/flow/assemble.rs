@@ -15,6 +15,7 @@ use futures_util::future::BoxFuture;
 
 use super::error::{FlowError, Text};
 use super::spec::{BotSpec, Flow, From, Reads};
+use super::telemetry::{Telemetry, TelemetrySpec};
 use crate::archive::{Blobs, Documents, KeyTemplate, Lines, NO_KEYSPACE, Names, Shape};
 use crate::bot::Bot;
 use crate::sink::Sink;
@@ -96,6 +97,9 @@ impl Assembly<'_> {
     async fn bot(&self) -> Result<Bot, FlowError> {
         let reads = self.bot.reads(self.text)?;
         let failure = self.failure().await?;
+        if let (Some(telemetry), Reads::Queue(queue)) = (&self.bot.telemetry, reads) {
+            return self.telemetry(telemetry.get_ref(), queue, failure).await;
+        }
         let (source, names, last): (Source, Names, Option<Arc<dyn Step>>) = match reads {
             Reads::Table(table) => {
                 let found = self.changes(table.get_ref(), table.span()).await?;
@@ -125,6 +129,34 @@ impl Assembly<'_> {
         if let Some(limits) = self.bot.limits(self.text)? {
             builder = builder.batch(limits);
         }
+        builder.failure(failure).build().map_err(|error| self.at(self.bot.name.span(), &error))
+    }
+
+    async fn telemetry(
+        &self,
+        spec: &TelemetrySpec,
+        queue: &toml::Spanned<String>,
+        mut failure: FailurePolicy,
+    ) -> Result<Bot, FlowError> {
+        let name = self.bot.name.get_ref();
+        let source = self.bot.source.get_ref();
+        let (in_flight, messages) = (source.in_flight.is_some(), source.messages.is_some());
+        let queue = self.queue(queue.get_ref(), queue.span()).await?;
+        let queue = spec.queue(queue, in_flight, messages, source.visibility_seconds.is_some());
+        if self.bot.failure.as_ref().is_none_or(|failure| failure.attempts.is_none()) {
+            failure.attempts = spec.worker().max_retry_attempts;
+        }
+        let Some(stream) = &self.bot.sink.get_ref().stream else {
+            return Err(self.text.error(self.bot.sink.span(), "the sink is none", "name a stream"));
+        };
+        let telemetry = Telemetry { text: self.text, spec, ports: self.ports, bot: name };
+        let producer = telemetry.producer(stream.get_ref(), stream.span()).await?;
+        let sink = Arc::new(Telemetry::sink(&producer));
+        let mut builder = Bot::builder(name, Source::Queue(queue), sink, self.ports.clock.clone());
+        for step in self.steps()? {
+            builder = builder.step(step);
+        }
+        let builder = telemetry.equip(builder, producer).await?;
         builder.failure(failure).build().map_err(|error| self.at(self.bot.name.span(), &error))
     }
 

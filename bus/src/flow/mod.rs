@@ -14,9 +14,11 @@
 mod assemble;
 mod error;
 mod spec;
+mod telemetry;
 
 pub use assemble::{Archive, Keyspaces, Listing, Ports};
 pub use error::FlowError;
 pub use spec::{
     BatchSpec, BotSpec, DeadLetterSpec, FailureSpec, Flow, From, LeaseSpec, SinkSpec, SourceSpec,
 };
+pub use telemetry::{SubmissionWorker, TelemetrySpec};

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::error::{FlowError, Text};
+use super::telemetry::TelemetrySpec;
 use crate::archive::{KEY_DEFAULT, KeyTemplate, LINES_KEY_DEFAULT, NO_KEYSPACE, Names, lease_table};
 use crate::batcher::BatchLimits;
 
@@ -56,6 +57,8 @@ pub struct BotSpec {
     pub failure: Option<FailureSpec>,
     /// Who reads which shard.
     pub leases: Option<LeaseSpec>,
+    /// Submissions of sensors: from a queue, taken apart, to a stream.
+    pub telemetry: Option<Spanned<TelemetrySpec>>,
 }
 
 /// What a bot reads: the changes of a table, a stream, or a queue.
@@ -99,6 +102,8 @@ pub struct SinkSpec {
     pub blobs: Option<Spanned<String>>,
     /// Under these keys.
     pub key: Option<Spanned<String>>,
+    /// To this stream; that is where telemetry goes.
+    pub stream: Option<Spanned<String>>,
 }
 
 /// When a batch is complete.
@@ -213,11 +218,38 @@ impl BotSpec {
         self.check_failure(text)?;
         self.limits(text)?;
         let names = self.static_names(reads);
+        if let Some(telemetry) = &self.telemetry {
+            return self.check_telemetry(text, reads, telemetry);
+        }
+        if let Some(stream) = &self.sink.get_ref().stream {
+            let hint =
+                "name a bucket: sink = { blobs = \"…\" }, or make it the telemetry bot with [bot.telemetry]";
+            return Err(text.error(stream.span(), "only the telemetry bot writes to a stream", hint));
+        }
         if let Reads::Queue(_) = reads {
             self.check_queue(text)?;
             return self.template(text, &names).map(drop);
         }
         self.check_names(text, &names)
+    }
+
+    fn check_telemetry(
+        &self,
+        text: &Text,
+        reads: Reads<'_>,
+        telemetry: &Spanned<TelemetrySpec>,
+    ) -> Result<(), FlowError> {
+        let Reads::Queue(_) = reads else {
+            let message = "submissions come from a queue";
+            return Err(text.error(self.source.span(), message, "name one: source = { queue = \"…\" }"));
+        };
+        let sink = self.sink.get_ref();
+        if sink.stream.is_none() || sink.blobs.is_some() || sink.key.is_some() {
+            let message = "the events of submissions go to a stream, and to nothing else";
+            return Err(text.error(self.sink.span(), message, "name one: sink = { stream = \"…\" }"));
+        }
+        self.check_queue(text)?;
+        telemetry.get_ref().check(text)
     }
 
     /// What a source with these names leads to.

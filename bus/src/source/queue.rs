@@ -49,12 +49,21 @@ pub struct Queue {
     pub batch: usize,
     /// How long a message is hidden from others without a sign of life.
     pub visibility: Duration,
+    /// How long one receive waits for the first message.
+    pub wait: Duration,
 }
 
 impl Queue {
     /// The messages of a queue, with the figures that most want.
     pub fn new(queues: Arc<dyn QueueStore>, name: QueueName) -> Self {
-        Queue { queues, name, in_flight: 100, batch: MESSAGE_BATCH_MAX, visibility: VISIBILITY_DEFAULT }
+        Queue {
+            queues,
+            name,
+            in_flight: 100,
+            batch: MESSAGE_BATCH_MAX,
+            visibility: VISIBILITY_DEFAULT,
+            wait: RECEIVE_WAIT_MAX,
+        }
     }
 
     /// Reads until the bot is stopped, and what is under way then is done with.
@@ -156,7 +165,7 @@ impl Receiver {
     async fn receive(&self) -> Result<Vec<Message>> {
         let options = ReceiveOptions {
             messages_max: self.queue.batch,
-            wait: Some(RECEIVE_WAIT_MAX),
+            wait: Some(self.queue.wait),
             visibility: Some(self.queue.visibility),
             attempt: None,
         };

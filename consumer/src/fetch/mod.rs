@@ -8,6 +8,7 @@
 
 mod follow;
 mod open;
+mod payload;
 mod poll;
 
 use std::sync::Arc;
@@ -90,9 +91,7 @@ impl Fetcher {
             failures = 0;
             self.progress.advanced();
             let next = batch.next.clone();
-            if let Some(fetched) = self.fetched(batch, from).await
-                && out.send(fetched).await.is_err()
-            {
+            if !self.hand_over(batch, from, &out).await {
                 return;
             }
             match next {
@@ -141,22 +140,37 @@ impl Fetcher {
         }
     }
 
-    async fn fetched(&self, batch: Batch, from: Checkpoint) -> Option<Fetched> {
-        let bytes: usize = batch.records.iter().map(|record| record.size()).sum();
-        metrics::fetched(&self.shard, batch.records.len(), bytes, batch.behind);
+    /// Opens a batch and hands it to the pipeline, whose end makes it false.
+    async fn hand_over(&self, batch: Batch, from: Checkpoint, out: &mpsc::Sender<Fetched>) -> bool {
+        let read: usize = batch.records.iter().map(|record| record.size()).sum();
+        metrics::fetched(&self.shard, batch.records.len(), read, batch.behind);
         let mut records = Vec::with_capacity(batch.records.len());
         for record in batch.records {
             open::open(record, &self.shard, &mut records);
         }
         records.retain(|record| !from.covers(record.sequence, record.sub_sequence));
         if records.is_empty() {
-            return None;
+            return true;
         }
-        let all = self.settings.memory_bytes.div_ceil(MEMORY_UNIT);
-        let units = u32::try_from(bytes.div_ceil(MEMORY_UNIT).clamp(1, all)).unwrap_or(u32::MAX);
-        // Nobody closes the semaphore; without a permit the records go on all the same.
-        let memory = self.memory.clone().acquire_many_owned(units).await.ok();
-        Some(Fetched::Records { records, behind: batch.behind, bytes, memory })
+        let parts = self.parts(records, self.settings.in_flight_bytes);
+        let alone = parts.len() == 1;
+        for (mut records, bytes) in parts {
+            if !alone {
+                self.room(out).await;
+            }
+            let all = self.settings.memory_bytes.div_ceil(MEMORY_UNIT);
+            let units = u32::try_from(bytes.div_ceil(MEMORY_UNIT).clamp(1, all)).unwrap_or(u32::MAX);
+            // Nobody closes the semaphore; without a permit the records go on all the same.
+            let memory = self.memory.clone().acquire_many_owned(units).await.ok();
+            self.put_back(&mut records).await;
+            self.progress.advanced();
+            let bytes = if alone { read } else { bytes };
+            let fetched = Fetched::Records { records, behind: batch.behind, bytes, memory };
+            if out.send(fetched).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
 
     /// The end of a shard that was found once is written down, or a restart before the first record would look for it

@@ -251,6 +251,15 @@ pub struct StoredBlob {
 }
 
 impl StoredBlob {
+    /// The sizes of the parts that it was put in; none if it was put at once. A part is a file, except the last if it
+    /// has no bytes.
+    pub fn part_sizes(&self) -> Vec<u64> {
+        let Some(parts) = self.meta.parts else { return Vec::new() };
+        let mut sizes: Vec<u64> = self.body.files().iter().map(|file| file.bytes).collect();
+        sizes.resize(usize::from(parts), 0);
+        sizes
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let BlobMeta { size, etag, properties, checksums, modified_at, parts } = &self.meta;

@@ -63,7 +63,8 @@ impl Core {
         let found = self.find_blob(bucket, key)?;
         let meta = found.stored.meta.clone();
         options.conditions.check(key, &meta)?;
-        let range = options.range.map_or(Ok(0..meta.size), |range| range.resolve(meta.size))?;
+        let parts = found.stored.part_sizes();
+        let range = options.range.map_or(Ok(0..meta.size), |range| range.resolve(meta.size, &parts))?;
         let body = self.open_body(bucket, key, found, range.clone()).await?;
         Ok(Blob { meta, range, body })
     }

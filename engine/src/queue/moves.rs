@@ -230,7 +230,11 @@ impl Frame<'_> {
                 self.take_out(&message)?;
                 continue;
             }
-            let body = self.body(&message.place)?;
+            let body = match self.body(&message.place) {
+                // Those before it go. Once it is the first, the move ends and says why.
+                Err(Error::Corrupt(_)) if moved > 0 => break,
+                body => body?,
+            };
             if row.to.as_ref().or(body.source.as_ref()) != Some(&to.queue.name) {
                 break;
             }

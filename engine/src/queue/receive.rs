@@ -130,16 +130,26 @@ impl Core {
     }
 
     /// Reads the bodies of messages that are hidden for their receiver. One that was purged since is left out, and so are
-    /// those for which there is no memory: they are visible again when their time is over.
+    /// those for which there is no memory: they are visible again when their time is over. One that is damaged takes no
+    /// neighbour with it: only a receive that got nothing else says so.
     async fn hand_out_messages(
         &self,
         queue: &Arc<Queue>,
         number: u64,
         given: Vec<(Place, Standing)>,
     ) -> Result<Vec<Given>> {
-        let mut messages = Vec::with_capacity(given.len());
+        let (mut messages, mut damaged) = (Vec::with_capacity(given.len()), None);
         for (place, standing) in given {
-            let Some(row) = self.rows.get(&keys::body(number, &place))? else { continue };
+            let row = match self.rows.get(&keys::body(number, &place)) {
+                Ok(Some(row)) => row,
+                Ok(None) => continue,
+                Err(error @ Error::Corrupt(_)) => {
+                    tracing::error!(queue = %queue.name, message = %place.id()?, %error, "a message cannot be given");
+                    damaged = Some(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let permit = match self.budget.try_read(row.len()) {
                 Some(permit) => permit,
                 None => match self.budget.read(row.len()).await {
@@ -151,7 +161,7 @@ impl Core {
             let row = Bytes::from_owner(Lent { row, _permit: permit });
             messages.push(message(queue, place, standing, Body::decode(&row)?)?);
         }
-        Ok(messages)
+        damaged.filter(|_| messages.is_empty()).map_or(Ok(messages), Err)
     }
 }
 
@@ -258,10 +268,13 @@ impl<'a> Frame<'a> {
                 if target.is_large() {
                     return Ok(false);
                 }
-                self.bury(&message, target)?;
+                match self.bury(&message, target) {
+                    // Nobody can carry it elsewhere. It is hidden as if it were given, so that it stands in nobody's way.
+                    Err(Error::Corrupt(_)) => self.give(&message, options, picked)?,
+                    buried => buried?,
+                }
             } else {
-                let standing = self.give(&message, options)?;
-                picked.given.push((message.place, standing));
+                self.give(&message, options, picked)?;
             }
         }
         Ok(true)
@@ -273,7 +286,8 @@ impl<'a> Frame<'a> {
         (message.state.standing.receives >= policy.receives_max).then(|| policy.dead_letters.clone())
     }
 
-    fn give(&mut self, message: &Message, options: &ReceiveOptions) -> Result<Standing> {
+    /// Hides a message for its receiver.
+    fn give(&mut self, message: &Message, options: &ReceiveOptions, picked: &mut Picked) -> Result<()> {
         let visibility = options.visibility.unwrap_or(self.held.options.visibility);
         let before = message.state.standing;
         let first = if before.receives == 0 { self.now } else { before.first_received_at };
@@ -284,7 +298,8 @@ impl<'a> Frame<'a> {
             received_at: self.now,
             ..before
         };
-        self.change(message, standing)
+        picked.given.push((message.place, self.change(message, standing)?));
+        Ok(())
     }
 
     /// Remembers what a receive that can be repeated gives.

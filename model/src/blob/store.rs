@@ -69,7 +69,7 @@ impl fmt::Debug for Blob {
 /// 8. **Listing.** Pages joined show every key that fits and was there during the whole listing, once, in the order of
 ///    bytes; each prefix once; an entry shows what `head` shows. A page is short of its limit only if it is the last.
 /// 9. **Uploads.** Parts are no blob until completed. Of parts with one number the last that was acknowledged counts. A
-///    completed upload is gone; an aborted one is gone with its parts.
+///    completed upload is gone; an aborted one is gone with its parts. The parts of a blob can be read one by one.
 /// 10. **Refusals change nothing.** A call that returns an error of [`NextMove::FixCall`](crate::NextMove) had no effect;
 ///     a deletion of many has a result for each key.
 #[async_trait]
@@ -98,7 +98,8 @@ pub trait BlobStore: Send + Sync {
         options: PutOptions,
     ) -> Result<BlobMeta>;
 
-    /// Opens a blob for reading. Stored bytes that are damaged end the body with an error, never silently.
+    /// Opens a blob for reading, or a piece of it: a store remembers where the parts of a blob begin
+    /// ([`Range::Part`](super::Range::Part)). Stored bytes that are damaged end the body with an error, never silently.
     async fn get(&self, bucket: &BucketName, key: &BlobKey, options: GetOptions) -> Result<Blob>;
 
     /// What is known about a blob.

@@ -4,11 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::future::select_all;
 
-use super::trial::{Trial, give_way};
+use super::trial::{NO_CRASH, Trial, give_way};
 use super::written::{Notebook, gist, gist_written, some_records};
 use crate::{Error, SequenceNumber, StreamName, StreamOptions, limits};
 
-const NO_CRASH: &str = "the store of the fixture cannot be made to crash";
 const WRITERS: usize = 8;
 
 /// What `append` reported as stored is there after a crash, under its number; what was under way may be there, once.

@@ -4,12 +4,11 @@
 
 use std::time::Duration;
 
-use super::trial::Trial;
+use super::trial::{NO_CLOCK, Trial};
 use super::written::{gist, gist_written, some_records};
 use crate::{Error, Position, Record, ShardId, StreamName, StreamOptions, Timestamp, limits};
 
 const HOUR: Duration = Duration::from_secs(3600);
-const NO_CLOCK: &str = "the clock of the fixture cannot be moved";
 
 /// Arrival never decreases in a shard, even when the time of day jumps back.
 pub async fn arrival_never_decreases(trial: Trial) {

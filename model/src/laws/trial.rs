@@ -19,6 +19,10 @@ use crate::{
     ShardGraph, ShardId, StreamName, StreamOptions, limits,
 };
 
+/// Why a law about time is not put to the test.
+pub(super) const NO_CLOCK: &str = "the clock of the fixture cannot be moved";
+/// Why a law about crashes is not put to the test.
+pub(super) const NO_CRASH: &str = "the store of the fixture cannot be made to crash";
 /// More steps than any law needs: a loop that reaches it means that the store goes round in circles.
 const STEPS_MAX: usize = 100_000;
 /// Most bytes of a value that a message repeats.

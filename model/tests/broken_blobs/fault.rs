@@ -17,6 +17,8 @@ pub enum Fault {
     TimesAreOfTheFirstPut,
     /// Returns one byte less from a range with an end.
     RangesEndEarly,
+    /// Returns the whole body for a part of it.
+    PartsAreWhole,
     /// Returns the whole body for a range outside of it.
     BadRangesAreWhole,
     /// Goes on reading what is there now.

@@ -111,9 +111,13 @@ impl BlobStore for BrokenBlobs {
             (Fault::RangesEndEarly, Some(Range::FromTo(from, to))) if to > from => {
                 options.range = Some(Range::FromTo(from, to - 1));
             }
+            (Fault::PartsAreWhole, Some(Range::Part(_))) => options.range = None,
             (Fault::BadRangesAreWhole, Some(range)) => {
-                let size = self.inner.head(bucket, &key).await?.size;
-                options.range = range.resolve(size).is_ok().then_some(range);
+                let bad = matches!(
+                    self.inner.get(bucket, &key, options.clone()).await,
+                    Err(Error::RangeInvalid { .. } | Error::PartNotFound(_))
+                );
+                options.range = (!bad).then_some(range);
             }
             _ => {}
         }

@@ -7,7 +7,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `append`, `read`, `follow`, `open`, `queue`, `table`, `blob`, `cdc`, `aws`, `wire` | one bench each: what is done in a round, and which figures come of it |
+//! | `append`, `read`, `follow`, `open`, `produce`, `queue`, `table`, `blob`, `cdc`, `scaling`, `telemetry`, `aws`, `wire` | one bench each: what is done in a round, and which figures come of it |
 //! | `subject` | the engine under test, brought into its steady state |
 //! | `recording` | a disk that notes the sizes of the engine's writes |
 //! | `tasks` | tasks that do the same at the same time |
@@ -25,9 +25,12 @@ mod blob;
 mod cdc;
 mod follow;
 mod open;
+mod produce;
 mod queue;
 mod read;
+mod scaling;
 mod table;
+mod telemetry;
 mod wire;
 
 mod answers;
@@ -100,6 +103,12 @@ enum BenchCommand {
     Blob,
     /// Changes of a table into blobs, beside appends and beside plain files
     Cdc,
+    /// Records through a producer, beside appends of the same records
+    Produce,
+    /// Submissions from a queue into a stream, beside the same steps without stores
+    Telemetry,
+    /// Splits that a scaler needs, at the median of the load beside the middle of the range
+    Scale,
     /// What the stores on AWS cost, beside bare calls of the SDK
     Aws,
     /// A server of AWS's protocols by its clients, beside servers that others wrote
@@ -148,6 +157,9 @@ async fn measure(command: &BenchCommand, setting: &Setting<'_>) -> Result<Report
         BenchCommand::Aws => aws::measure(setting).await,
         BenchCommand::Read => read::measure(setting).await,
         BenchCommand::Follow => follow::measure(setting).await,
+        BenchCommand::Produce => produce::measure(setting).await,
+        BenchCommand::Telemetry => telemetry::measure(setting).await,
+        BenchCommand::Scale => scaling::measure(setting).await,
         BenchCommand::Open => open::measure(setting).await,
         BenchCommand::Queue(scale) => queue::measure(setting, *scale).await,
         BenchCommand::Table(scale) => table::measure(setting, *scale).await,

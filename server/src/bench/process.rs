@@ -51,8 +51,8 @@ impl Server {
             BufReader::new(output).read_line(&mut line)?;
         }
         server.ready_after = clock.elapsed() - start;
-        let url = line.split_whitespace().find(|word| word.starts_with("http://"));
-        server.url = url.ok_or_else(|| io::Error::other("it ended before it was ready"))?.to_owned();
+        server.url =
+            listening(&line).ok_or_else(|| io::Error::other("it ended before it was ready"))?.to_owned();
         Ok(server)
     }
 
@@ -67,5 +67,23 @@ impl Drop for Server {
         // One that has ended by itself needs no kill.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// Where it listens: the first address of the line that says it is ready.
+fn listening(line: &str) -> Option<&str> {
+    let url = line.split_whitespace().find(|word| word.starts_with("http://"))?;
+    Some(url.trim_end_matches(','))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_the_first_of_the_line() {
+        let line = "anabranch is ready: http://127.0.0.1:4566, data in d, monitor http://127.0.0.1:4580 (ready in 9 ms)";
+        assert_eq!(listening(line), Some("http://127.0.0.1:4566"));
+        assert_eq!(listening(""), None);
     }
 }

@@ -34,6 +34,12 @@ pub(crate) enum Unit {
     /// Memory.
     #[serde(rename = "MiB")]
     Mebibytes,
+    /// How many.
+    #[serde(rename = "count")]
+    Count,
+    /// A share.
+    #[serde(rename = "%")]
+    Percent,
 }
 
 impl Unit {
@@ -45,6 +51,8 @@ impl Unit {
             Unit::Milliseconds => format!("{value:.2} ms"),
             Unit::Microseconds => format!("{value:.2} µs"),
             Unit::Mebibytes => format!("{value:.1} MiB"),
+            Unit::Count => format!("{value:.0}"),
+            Unit::Percent => format!("{value:.1} %"),
         }
     }
 }

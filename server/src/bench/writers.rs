@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anabranch_engine::Engine;
-use anabranch_model::{NewRecord, StreamName, StreamStore};
+use anabranch_model::{Error, NewRecord, StreamName, StreamStore};
+use anabranch_producer::Producer;
 use bytes::Bytes;
 
 use super::tasks::{self, Task};
@@ -131,6 +132,38 @@ pub(crate) async fn write(
     };
     let writers = payloads.stocks.iter().map(writer).collect();
     let done = tasks::race(writers, payloads.appends, at_most).await?;
+    Ok(Written { records: done.steps * records as u64, elapsed: done.elapsed })
+}
+
+/// One writer that leaves batches, order and retries to a producer.
+struct Producing {
+    producer: Producer,
+    stock: Stock,
+    records: usize,
+}
+
+impl Task for Producing {
+    async fn step(&mut self, number: usize) -> Result<(), Failure> {
+        let mut tickets = Vec::with_capacity(self.records);
+        for record in self.stock.append(number, self.records) {
+            tickets.push(self.producer.send(record).await?);
+        }
+        for ticket in tickets {
+            ticket.await.map_err(|lost| Error::Unavailable(lost.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+/// The same through a producer: each writer has as many records under way as the others have in an append.
+pub(crate) async fn produce(
+    producer: &Producer,
+    payloads: &Payloads,
+    at_most: Duration,
+) -> Result<Written, Failure> {
+    let records = payloads.load.records;
+    let writer = |stock: &Stock| Producing { producer: producer.clone(), stock: stock.clone(), records };
+    let done = tasks::race(payloads.stocks.iter().map(writer).collect(), payloads.appends, at_most).await?;
     Ok(Written { records: done.steps * records as u64, elapsed: done.elapsed })
 }
 

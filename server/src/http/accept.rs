@@ -238,3 +238,47 @@ async fn pause(name: &'static str, error: &io::Error, stop: &mut Stop) {
     warn!(port = name, %error, "a connection could not be accepted");
     let _ = tokio::time::timeout(ACCEPT_PAUSE, stop.requested()).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::post;
+    use tokio::io::AsyncReadExt as _;
+
+    use super::super::stop::Stopper;
+    use super::*;
+
+    /// What a client gets that sends these bytes and then nothing.
+    async fn answered(sent: &[u8]) -> String {
+        let (here, mut there) = tokio::io::duplex(1 << 20);
+        there.write_all(sent).await.unwrap();
+        let Ok(Ok((language, opened))) = tokio::time::timeout(HEAD_WAIT_MAX, open(here)).await else {
+            return String::new();
+        };
+        let router =
+            Router::new().route("/", post(|body: axum::body::Bytes| async move { body.len().to_string() }));
+        let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let ends = Ends { here, there: here };
+        let service = Introduced { ends, tls: false, inner: TowerToHyperService::new(router) };
+        let (_stopper, stop) = Stopper::new();
+        // Time goes by itself, as fast as somebody waits for it.
+        let spoken =
+            tokio::time::timeout(Duration::from_secs(3_600), speak(language, opened, service, stop)).await;
+        assert!(spoken.is_ok(), "after an hour it is still there: {}", sent.escape_ascii());
+        let mut bytes = Vec::new();
+        let _ = there.read_to_end(&mut bytes).await;
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_says_no_more_is_given_up() {
+        let whole = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}";
+        assert!(answered(whole.as_bytes()).await.starts_with("HTTP/1.1 200"), "and then it says nothing");
+        let http2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        // The last one begins a head and does not end it.
+        let head = format!("{http2}\0\0\0\x04\0\0\0\0\0\0\0\x03\x01\x01\0\0\0\x01\u{0}\u{0}\u{0}");
+        for half in ["P", "POST / HTTP/1.1\r\nhost", "PRI * HTTP/2.0\r\n\r\nSM", http2, &head] {
+            let answer = answered(half.as_bytes()).await;
+            assert!(!answer.starts_with("HTTP/1.1 200"), "{half}: {answer}");
+        }
+    }
+}

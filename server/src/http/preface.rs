@@ -1,4 +1,5 @@
-//! What a connection speaks: what opens with `PRI ` is HTTP/2, with the first byte of a handshake TLS, anything else HTTP/1.
+//! What a connection speaks: what opens with the preface of HTTP/2 is that, with the first byte of a handshake TLS, anything
+//! else HTTP/1.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -6,8 +7,9 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-/// What HTTP/2 opens with. No method of HTTP/1 has this name.
-const HTTP2: &[u8; 4] = b"PRI ";
+/// What HTTP/2 opens with. No request of HTTP/1 does. All of it is waited for here, because nobody else limits how long a
+/// client may take to send it.
+const HTTP2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// What TLS opens with. No text begins like this.
 const TLS: u8 = 0x16;
@@ -104,6 +106,7 @@ mod tests {
             ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Language::Http2),
             ("POST / HTTP/1.1\r\n\r\n", Language::Http1),
             ("PRIM / HTTP/1.1\r\n\r\n", Language::Http1),
+            ("PRI * HTTP/2.0\r\n\r\nSM\r\n\rx", Language::Http1),
             ("\0", Language::Http1),
             ("\x16\x03\x01", Language::Tls),
         ] {
@@ -128,7 +131,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_closes_first_is_none() {
-        for sent in ["", "PR"] {
+        for sent in ["", "PR", "PRI * HTTP/2.0\r\n\r\n"] {
             let (mut there, here) = tokio::io::duplex(64);
             there.write_all(sent.as_bytes()).await.unwrap();
             drop(there);

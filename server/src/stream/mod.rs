@@ -7,6 +7,7 @@ mod listing;
 mod manage;
 mod put;
 mod reshard;
+mod scale;
 mod tail;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::command::DataArgs;
 use crate::connect::{Connection, Missing};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::stores::Stores;
 
 /// Arguments of `anabranch stream`.
 #[derive(Debug, Args)]
@@ -47,6 +49,12 @@ enum StreamCommand {
     Split(reshard::SplitArgs),
     /// Merge two neighbouring shards into one
     Merge(reshard::MergeArgs),
+    /// Split and merge shards as the load of the stream demands, until Ctrl-C
+    ///
+    /// It acts on the traffic that producers tell. Of several processes that scale a stream one acts.
+    Scale(scale::ScaleArgs),
+    /// Show what producers send to each shard
+    Traffic(scale::TrafficArgs),
     /// Change how long records are kept
     Retention(manage::RetentionArgs),
     /// Remove a stream with all its records
@@ -56,9 +64,11 @@ enum StreamCommand {
 /// What every command on streams works with.
 struct Session<'a> {
     store: &'a dyn StreamStore,
+    stores: &'a Stores,
     /// Whether others can write while the command reads.
     shared: bool,
     clock: &'a dyn Clock,
+    shared_clock: Arc<dyn Clock>,
     output: Output,
 }
 
@@ -72,8 +82,10 @@ async fn run_command(args: &StreamArgs, connection: &Connection) -> Result<(), F
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let session = Session {
         store: connection.stores().streams()?,
+        stores: connection.stores(),
         shared: connection.is_shared(),
         clock: &*clock,
+        shared_clock: clock.clone(),
         output: args.data.output(),
     };
     match &args.command {
@@ -84,6 +96,8 @@ async fn run_command(args: &StreamArgs, connection: &Connection) -> Result<(), F
         StreamCommand::Tail(args) => tail::tail(&session, args).await,
         StreamCommand::Split(args) => reshard::split(&session, args).await,
         StreamCommand::Merge(args) => reshard::merge(&session, args).await,
+        StreamCommand::Scale(args) => scale::scale(&session, args).await,
+        StreamCommand::Traffic(args) => scale::traffic(&session, args).await,
         StreamCommand::Retention(args) => manage::retention(&session, args).await,
         StreamCommand::Rm(args) => manage::rm(&session, args).await,
     }
@@ -99,6 +113,8 @@ impl StreamCommand {
             StreamCommand::Tail(_) => "tail",
             StreamCommand::Split(_) => "split",
             StreamCommand::Merge(_) => "merge",
+            StreamCommand::Scale(_) => "scale",
+            StreamCommand::Traffic(_) => "traffic",
             StreamCommand::Retention(_) => "retention",
             StreamCommand::Rm(_) => "rm",
         }

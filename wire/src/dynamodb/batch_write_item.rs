@@ -152,8 +152,8 @@ async fn refused(context: &Context, writes: &[(TableName, Action)], error: Error
     let mut keys = Vec::new();
     for (table, action) in writes {
         let Ok(summary) = context.ports.tables.table(table).await else { continue };
-        if let Some(words) = of_action(action, &summary.options) {
-            return Fault::validation(words);
+        if let Some(wrong) = of_action(action, &summary.options) {
+            return Fault::validation(wrong.words);
         }
         keys.push((table, summary.options.place_attributes(None, item_of(action))));
     }

@@ -20,6 +20,22 @@ const NESTED_TOO_DEEP: &str = "Nesting Levels have exceeded supported limits: At
                                levels beyond supported limit";
 pub(super) const WRONG_TYPE: &str = "An operand in the update expression has an incorrect data type";
 
+/// What is wrong with a write.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    /// In the words of the service.
+    pub(super) words: String,
+    /// What it is called that a key has without any bytes. Where a transaction is otherwise told what is wrong with each
+    /// of its parts, this is told as if there were no others.
+    pub(super) empty: Option<&'static str>,
+}
+
+impl From<String> for Wrong {
+    fn from(words: String) -> Self {
+        Wrong { words, empty: None }
+    }
+}
+
 /// The fault for a write that was refused.
 pub(super) async fn write_fault(
     context: &Context,
@@ -29,9 +45,9 @@ pub(super) async fn write_fault(
 ) -> Fault {
     let Error::Invalid(why) = &error else { return fault(error) };
     if let Ok(summary) = context.ports.tables.table(table).await
-        && let Some(words) = of_action(action, &summary.options)
+        && let Some(wrong) = of_action(action, &summary.options)
     {
-        return Fault::validation(words);
+        return Fault::validation(wrong.words);
     }
     match of_item(why) {
         Some(words) => Fault::validation(words),
@@ -46,16 +62,16 @@ pub(super) async fn keys_fault(context: &Context, keys: &[(&TableName, &Item)], 
     }
     for (table, key) in keys {
         if let Ok(summary) = context.ports.tables.table(table).await
-            && let Some(words) = of_key(key, &summary.options.key)
+            && let Some(wrong) = of_key(key, &summary.options.key)
         {
-            return Fault::validation(words);
+            return Fault::validation(wrong.words);
         }
     }
     fault(error)
 }
 
 /// What is wrong with a write, whatever the item is.
-pub(super) fn of_action(action: &Action, options: &TableOptions) -> Option<String> {
+pub(super) fn of_action(action: &Action, options: &TableOptions) -> Option<Wrong> {
     match action {
         Action::Put(item) => of_put(item, options),
         Action::Delete(key) | Action::Check(key) => of_key(key, &options.key),
@@ -64,18 +80,20 @@ pub(super) fn of_action(action: &Action, options: &TableOptions) -> Option<Strin
 }
 
 /// What is wrong with an update, as far as it depends on nothing but the update.
-fn of_update(update: &Update, options: &TableOptions) -> Option<String> {
+fn of_update(update: &Update, options: &TableOptions) -> Option<Wrong> {
     if let Some(part) = update.paths().find(|path| options.key.names(&path.attribute)) {
         let name = &part.attribute;
-        return Some(format!("{INVALID} Cannot update attribute {name}. This attribute is part of the key"));
+        let words = format!("{INVALID} Cannot update attribute {name}. This attribute is part of the key");
+        return Some(words.into());
     }
     let in_index = |name: &str| options.indexes.iter().any(|index| index.key.names(name));
     if let Some(part) = update.paths().find(|path| !path.steps.is_empty() && in_index(&path.attribute)) {
         let name = &part.attribute;
-        return Some(format!(
+        let words = format!(
             "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: IndexKey: \
              {name}"
-        ));
+        );
+        return Some(words.into());
     }
     let set = update.set.iter().filter_map(|(path, value)| match value {
         SetValue::Operand(SetOperand::Value(value)) => Some((path, value)),
@@ -83,43 +101,58 @@ fn of_update(update: &Update, options: &TableOptions) -> Option<String> {
     });
     let values = set.chain(update.add.iter().map(|(path, value)| (path, value)));
     let given: Item = values.map(|(path, value)| (path.attribute.as_str(), value.clone())).collect();
-    of_index_keys(&given, options)
+    let mut wrong = of_index_keys(&given, options)?;
+    if let Some(kind) = wrong.empty {
+        wrong.words = format!(
+            "One or more parameter values are not valid. The update expression attempted to update a secondary index key \
+             to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty {kind} value."
+        );
+    }
+    Some(wrong)
 }
 
 /// What is wrong with a key.
-pub(super) fn of_key(key: &Item, schema: &KeySchema) -> Option<String> {
+pub(super) fn of_key(key: &Item, schema: &KeySchema) -> Option<Wrong> {
     let fits =
         |part: &KeyAttribute| key.get(&part.name).is_some_and(|value| value.kind() == part.kind.kind());
     if key.len() != schema.attributes().count() || !schema.attributes().all(fits) {
-        return Some(NOT_THE_SCHEMA.to_string());
+        return Some(NOT_THE_SCHEMA.to_string().into());
     }
     of_key_values(key, schema)
 }
 
-fn of_key_values(item: &Item, schema: &KeySchema) -> Option<String> {
+fn of_key_values(item: &Item, schema: &KeySchema) -> Option<Wrong> {
     for part in schema.attributes() {
         let bytes = size_of_key(item.get(&part.name)?)?;
         if bytes == 0 {
-            let kind = if part.kind == KeyKind::Text { "string" } else { "binary" };
-            return Some(format!(
+            let kind = name_of(part.kind);
+            let words = format!(
                 "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an \
                  empty {kind} value. Key: {}",
                 part.name
-            ));
+            );
+            return Some(Wrong { words, empty: Some(kind) });
         }
         let is_hash = part.name == schema.hash.name;
         if is_hash && bytes > HASH_VALUE_BYTES_MAX {
-            return Some(format!(
+            let words = format!(
                 "{INVALID} Size of hashkey has exceeded the maximum size limit of{HASH_VALUE_BYTES_MAX} bytes"
-            ));
+            );
+            return Some(words.into());
         }
         if !is_hash && bytes > RANGE_VALUE_BYTES_MAX {
-            return Some(format!(
+            let words = format!(
                 "{INVALID} Aggregated size of all range keys has exceeded the size limit of {RANGE_VALUE_BYTES_MAX} bytes"
-            ));
+            );
+            return Some(words.into());
         }
     }
     None
+}
+
+/// What values of a kind are called where they are empty.
+fn name_of(kind: KeyKind) -> &'static str {
+    if kind == KeyKind::Text { "string" } else { "binary" }
 }
 
 /// Bytes of a text or binary; a number always has some.
@@ -132,55 +165,61 @@ fn size_of_key(value: &Value) -> Option<usize> {
     }
 }
 
-fn of_put(item: &Item, options: &TableOptions) -> Option<String> {
+fn of_put(item: &Item, options: &TableOptions) -> Option<Wrong> {
     for part in options.key.attributes() {
         let Some(value) = item.get(&part.name) else {
-            return Some(format!("{INVALID} Missing the key {} in the item", part.name));
+            return Some(format!("{INVALID} Missing the key {} in the item", part.name).into());
         };
         if value.kind() != part.kind.kind() {
             let (expected, actual) = (type_name(part.kind.kind()), type_name(value.kind()));
             let name = &part.name;
-            return Some(format!(
-                "{INVALID} Type mismatch for key {name} expected: {expected} actual: {actual}"
-            ));
+            let words =
+                format!("{INVALID} Type mismatch for key {name} expected: {expected} actual: {actual}");
+            return Some(words.into());
         }
     }
     of_key_values(item, &options.key).or_else(|| of_index_keys(item, options)).or_else(|| {
         if item.iter().any(|(name, _)| name.is_empty()) {
-            return Some(format!("{INVALID} Empty attribute name"));
+            return Some(format!("{INVALID} Empty attribute name").into());
         }
-        (item.size() > ITEM_BYTES_MAX).then(|| TOO_LARGE.to_string())
+        (item.size() > ITEM_BYTES_MAX).then(|| TOO_LARGE.to_string().into())
     })
 }
 
-fn of_index_keys(item: &Item, options: &TableOptions) -> Option<String> {
-    for index in &options.indexes {
+/// Of several indexes the first by name is told of.
+fn of_index_keys(item: &Item, options: &TableOptions) -> Option<Wrong> {
+    let mut indexes: Vec<_> = options.indexes.iter().collect();
+    indexes.sort_by(|one, other| one.name.cmp(&other.name));
+    for index in indexes {
         let name = &index.name;
         for part in index.key.attributes() {
             let key = &part.name;
             let Some(value) = item.get(key) else { continue };
             if value.kind() != part.kind.kind() {
                 let (expected, actual) = (type_name(part.kind.kind()), type_name(value.kind()));
-                return Some(format!(
+                let words = format!(
                     "{INVALID} Type mismatch for Index Key {key} Expected: {expected} Actual: {actual} IndexName: {name}"
-                ));
+                );
+                return Some(words.into());
             }
             if size_of_key(value) == Some(0) {
-                let kind = if part.kind == KeyKind::Text { "string" } else { "binary" };
-                return Some(format!(
+                let kind = name_of(part.kind);
+                let words = format!(
                     "One or more parameter values are not valid. A value specified for a secondary index key is not \
                      supported. The AttributeValue for a key attribute cannot contain an empty {kind} value. \
                      IndexName: {name}, IndexKey: {key}"
-                ));
+                );
+                return Some(Wrong { words, empty: Some(kind) });
             }
             let is_hash = index.key.hash.name == *key;
             let limit = if is_hash { HASH_VALUE_BYTES_MAX } else { RANGE_VALUE_BYTES_MAX };
             if size_of_key(value).is_some_and(|bytes| bytes > limit) {
                 let what = if is_hash { "hashkey" } else { "rangekey" };
-                return Some(format!(
+                let words = format!(
                     "{INVALID} Size of {what} has exceeded the maximum size limit of {limit} bytes. IndexName: {name}, \
                      IndexKey: {key}"
-                ));
+                );
+                return Some(words.into());
             }
         }
     }

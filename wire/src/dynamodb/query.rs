@@ -1,6 +1,6 @@
 //! Query.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_model::table::expression::Comparison;
 use anabranch_model::table::{
@@ -88,6 +88,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let schema = plan.index.as_ref().map_or(&plan.options.key, |index| &index.key);
     let key = key_condition(key, schema)?;
     check_filter(&plan, schema)?;
+    check_filter_is_shown(&plan)?;
     plan.check_start()?;
     check_behind(&plan)?;
     if let Some(start) = &plan.reading.start
@@ -177,6 +178,26 @@ fn check_filter(plan: &Plan, schema: &KeySchema) -> Result<(), Fault> {
         }
         None => Ok(()),
     }
+}
+
+/// A query of an index, global or local, filters by what the index shows. A scan may look for what is not there.
+fn check_filter_is_shown(plan: &Plan) -> Result<(), Fault> {
+    let (Some(index), Some(filter)) = (&plan.index, &plan.reading.filter) else { return Ok(()) };
+    let mut hidden = BTreeSet::new();
+    filter.each_path(&mut |path| {
+        if !plan.options.shows(index, &path.attribute) {
+            hidden.insert(path.attribute.clone());
+        }
+    });
+    if hidden.is_empty() {
+        return Ok(());
+    }
+    let hidden: Vec<String> = hidden.into_iter().collect();
+    Err(Fault::validation(format!(
+        "{INVALID} Secondary index {} does not project one or more filter attributes: [{}]",
+        index.name,
+        hidden.join(", ")
+    )))
 }
 
 fn key_part(filter: &Condition, schema: &KeySchema) -> Option<String> {

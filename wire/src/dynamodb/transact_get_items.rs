@@ -110,7 +110,7 @@ async fn refused(context: &Context, gets: Vec<(anabranch_model::TableName, Get)>
     let mut reasons = Vec::new();
     for (table, get) in &gets {
         let words = match context.ports.tables.table(table).await {
-            Ok(summary) => of_key(&get.key, &summary.options.key),
+            Ok(summary) => of_key(&get.key, &summary.options.key).map(|wrong| wrong.words),
             Err(_) => None,
         };
         // The service looks no further than the first part that cannot be.

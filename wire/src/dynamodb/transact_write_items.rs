@@ -184,14 +184,38 @@ impl Part {
     }
 }
 
-/// What is wrong with single parts is told as their reasons.
+/// Why a transaction is refused, in the words of the service.
 async fn refused(context: &Context, writes: &[(TableName, Write)], error: Error) -> Fault {
-    if !matches!(error, Error::Invalid(_)) {
-        return fault(error);
+    match error {
+        Error::TransactionCancelled { reasons } => reworded(context, writes, reasons).await,
+        Error::Invalid(_) => invalid(context, writes, error).await,
+        other => fault(other),
     }
+}
+
+/// What the store found wrong with single parts.
+async fn reworded(
+    context: &Context,
+    writes: &[(TableName, Write)],
+    mut reasons: Vec<Option<Cancelled>>,
+) -> Fault {
+    for (reason, (table, write)) in reasons.iter_mut().zip(writes) {
+        let Some(Cancelled::Invalid(why)) = reason else { continue };
+        let Ok(summary) = context.ports.tables.table(table).await else { continue };
+        match of_action(&write.action, &summary.options) {
+            Some(wrong) if wrong.empty.is_some() => return Fault::validation(wrong.words),
+            Some(wrong) => *why = wrong.words,
+            None => {}
+        }
+    }
+    cancelled(reasons)
+}
+
+/// What is wrong with single parts is told as their reasons, also where the store did not look at them one by one.
+async fn invalid(context: &Context, writes: &[(TableName, Write)], error: Error) -> Fault {
     let (mut reasons, mut keys) = (Vec::new(), Vec::new());
     for (table, write) in writes {
-        let words = match context.ports.tables.table(table).await {
+        let wrong = match context.ports.tables.table(table).await {
             Ok(summary) => {
                 keys.push((table, summary.options.place_attributes(None, item_of(&write.action))));
                 of_action(&write.action, &summary.options)
@@ -200,7 +224,10 @@ async fn refused(context: &Context, writes: &[(TableName, Write)], error: Error)
         };
         // The service looks no further than the first part that cannot be.
         let first = reasons.iter().all(Option::is_none);
-        reasons.push(words.filter(|_| first).map(Cancelled::Invalid));
+        match wrong.filter(|_| first) {
+            Some(wrong) if wrong.empty.is_some() => return Fault::validation(wrong.words),
+            wrong => reasons.push(wrong.map(|wrong| Cancelled::Invalid(wrong.words))),
+        }
     }
     if reasons.iter().any(Option::is_some) {
         return cancelled(reasons);

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::errors::{fault, invalid};
 use super::iterator::Place;
-use super::pieces::Pieces;
-use super::records::RecordShape;
+use super::pieces::{Language, Pieces};
 use super::settings;
 use super::shards::{self, ChildShard};
 use super::stream::of_arn;
@@ -54,34 +53,21 @@ struct Rest {
     child_shards: Option<Vec<ChildShard>>,
 }
 
-/// All of an answer, where it is spelled in one go.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Whole {
-    records: Vec<RecordShape>,
-    #[serde(flatten)]
-    rest: Rest,
-}
-
 impl Answer for Response {
     fn render(self, protocol: Protocol) -> Result<http::Response<Body>, Fault> {
         let Response { records, encryption, rest } = self;
-        match protocol {
-            Protocol::Json10 | Protocol::Json11 => {
-                let ending = protocol.encode(&rest)?;
-                let mut pieces = Pieces::new(records, encryption, ending);
-                let first = pieces.next().unwrap_or_default();
-                if pieces.is_done() {
-                    return Ok(protocol.response(StatusCode::OK, first));
-                }
-                let all = std::iter::once(first).chain(pieces);
-                Ok(protocol.streamed(stream::iter(all.map(Bytes::from))))
-            }
-            Protocol::Cbor | Protocol::RpcCbor | Protocol::Query | Protocol::Xml => {
-                let records = records.into_iter().map(|record| RecordShape::of(record, encryption)).collect();
-                Whole { records, rest }.render(protocol)
-            }
+        let language = match protocol {
+            Protocol::Cbor | Protocol::RpcCbor => Language::Cbor,
+            Protocol::Json10 | Protocol::Json11 | Protocol::Query | Protocol::Xml => Language::Json,
+        };
+        let ending = protocol.encode(&rest)?;
+        let mut pieces = Pieces::new(language, records, encryption, ending);
+        let first = pieces.next().unwrap_or_default();
+        if pieces.is_done() {
+            return Ok(protocol.response(StatusCode::OK, first));
         }
+        let all = std::iter::once(first).chain(pieces);
+        Ok(protocol.streamed(stream::iter(all.map(Bytes::from))))
     }
 }
 

@@ -13,8 +13,8 @@ use crate::fault::Fault;
 use crate::time::Time;
 use crate::validation::Validation;
 
-/// Shards on a page unless the caller says otherwise.
-const RESULTS_DEFAULT: i64 = 1_000;
+/// Shards on a page: whoever asks for more, or says nothing, gets this many.
+const RESULTS_MAX: i64 = 1_000;
 /// How long a token for the next page is good.
 pub(super) const TOKEN_LIFE: Duration = Duration::from_secs(300);
 const PURPOSE: &str = "kinesis-list-shards";
@@ -85,7 +85,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         check_name(&mut validation, "shardFilter.shardId", filter.shard_id.as_deref());
     }
     validation.done()?;
-    let limit = request.max_results.unwrap_or(RESULTS_DEFAULT) as usize;
+    let limit = request.max_results.unwrap_or(RESULTS_MAX).min(RESULTS_MAX) as usize;
     let listing = match &request.next_token {
         Some(token) => continued(context, &request, token).await?,
         None => begun(context, &request, &mut validation).await?,

@@ -1,22 +1,31 @@
-//! A batch of records in JSON, in pieces: what is made of a large batch is never in memory as a whole, and bytes become
-//! base64 where they are sent.
+//! A batch of records in JSON or CBOR, in pieces: what is made of a large batch is never in memory as a whole, and bytes
+//! become base64 where they are sent.
 
 use std::io::Write as _;
 
 use anabranch_model::Record;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use minicbor::Encoder;
 
 use crate::limits::PIECE_BYTES;
 
 /// What a record takes beside its data and its key, about.
 const RECORD_BYTES: usize = 192;
 
+/// The language of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    Json,
+    Cbor,
+}
+
 /// The pieces of an answer: `{"Records":[…]`, and what stands behind.
 pub(super) struct Pieces {
+    language: Language,
     records: std::vec::IntoIter<Record>,
     encryption: Option<&'static str>,
-    /// An object with members, whose opening brace becomes a comma. None when it is sent.
+    /// An object with members, whose first byte says no more than that. None when it is sent.
     ending: Option<Vec<u8>>,
     begun: bool,
     /// Room for a piece.
@@ -25,10 +34,22 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// The records, and the object with what stands behind them, which has a member.
-    pub(super) fn new(records: Vec<Record>, encryption: Option<&'static str>, ending: Vec<u8>) -> Self {
+    pub(super) fn new(
+        language: Language,
+        records: Vec<Record>,
+        encryption: Option<&'static str>,
+        ending: Vec<u8>,
+    ) -> Self {
         let bytes: usize = records.iter().map(|record| record.size() * 4 / 3 + RECORD_BYTES).sum();
         let room = bytes.min(PIECE_BYTES) + ending.len() + RECORD_BYTES;
-        Pieces { records: records.into_iter(), encryption, ending: Some(ending), begun: false, room }
+        Pieces {
+            language,
+            records: records.into_iter(),
+            encryption,
+            ending: Some(ending),
+            begun: false,
+            room,
+        }
     }
 
     /// Whether everything was given.
@@ -36,7 +57,48 @@ impl Pieces {
         self.ending.is_none()
     }
 
+    /// What stands before the first record.
+    fn open(&self, piece: &mut Vec<u8>) {
+        match self.language {
+            Language::Json => piece.extend_from_slice(b"{\"Records\":["),
+            Language::Cbor => {
+                // The first byte of a short map has the number of its members in its lower bits.
+                let members =
+                    self.ending.as_ref().and_then(|ending| ending.first()).map_or(0, |head| head & 0x1f);
+                // A vector takes whatever is written to it.
+                let _ = Encoder::new(piece)
+                    .map(u64::from(members) + 1)
+                    .and_then(|encoder| encoder.str("Records"))
+                    .and_then(|encoder| encoder.array(self.records.len() as u64));
+            }
+        }
+    }
+
     fn put(&self, piece: &mut Vec<u8>, record: &Record) {
+        match self.language {
+            Language::Json => self.put_json(piece, record),
+            Language::Cbor => self.put_cbor(piece, record),
+        }
+    }
+
+    fn put_cbor(&self, piece: &mut Vec<u8>, record: &Record) {
+        let mut encoder = Encoder::new(piece);
+        let mut write = || {
+            encoder.map(4 + u64::from(self.encryption.is_some()))?;
+            encoder.str("SequenceNumber")?.str(&record.sequence.to_string())?;
+            encoder.str("ApproximateArrivalTimestamp")?.u64(record.arrival.as_millis())?;
+            encoder.str("Data")?.bytes(&record.data)?;
+            encoder.str("PartitionKey")?.str(&String::from_utf8_lossy(&record.partition_key))?;
+            if let Some(encryption) = self.encryption {
+                encoder.str("EncryptionType")?.str(encryption)?;
+            }
+            Ok::<_, minicbor::encode::Error<std::convert::Infallible>>(())
+        };
+        // A vector takes whatever is written to it.
+        let _ = write();
+    }
+
+    fn put_json(&self, piece: &mut Vec<u8>, record: &Record) {
         let arrival = record.arrival.as_millis();
         let (seconds, millis) = (arrival / 1_000, arrival % 1_000);
         // A vector takes whatever is written to it.
@@ -64,23 +126,25 @@ impl Iterator for Pieces {
     fn next(&mut self) -> Option<Vec<u8>> {
         self.ending.as_ref()?;
         let mut piece = Vec::with_capacity(self.room);
-        let mut comma = self.begun;
+        let mut comma = self.begun && self.language == Language::Json;
         if !self.begun {
-            piece.extend_from_slice(b"{\"Records\":[");
+            self.open(&mut piece);
             self.begun = true;
         }
         while let Some(record) = self.records.next() {
             if comma {
                 piece.push(b',');
             }
-            comma = true;
+            comma = self.language == Language::Json;
             self.put(&mut piece, &record);
             if piece.len() >= PIECE_BYTES && !self.records.as_slice().is_empty() {
                 return Some(piece);
             }
         }
         let ending = self.ending.take()?;
-        piece.extend_from_slice(b"],");
+        if self.language == Language::Json {
+            piece.extend_from_slice(b"],");
+        }
         piece.extend_from_slice(ending.get(1..).unwrap_or_default());
         Some(piece)
     }
@@ -104,9 +168,33 @@ mod tests {
     }
 
     fn joined(records: &[Record], encryption: Option<&'static str>) -> (usize, Value) {
-        let pieces: Vec<_> = Pieces::new(records.to_vec(), encryption, b"{\"X\":1}".to_vec()).collect();
+        let ending = b"{\"X\":1}".to_vec();
+        let pieces: Vec<_> = Pieces::new(Language::Json, records.to_vec(), encryption, ending).collect();
         assert!(pieces.iter().all(|piece| piece.len() < PIECE_BYTES + (1 << 20)));
         (pieces.len(), serde_json::from_slice(&pieces.concat()).expect("JSON"))
+    }
+
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Whole {
+        records: Vec<RecordShape>,
+        x: u32,
+    }
+
+    #[test]
+    fn pieces_of_cbor_join_to_what_serde_says() {
+        let records: Vec<_> = (0..20).map(|n| record(n, vec![n as u8; 99_999], "k\u{1F600}")).collect();
+        for (count, at_least) in [(0, 1), (1, 1), (20, 5)] {
+            for encryption in [None, Some("KMS")] {
+                let records = records[..count].to_vec();
+                let shapes = records.iter().map(|one| RecordShape::of(one.clone(), encryption)).collect();
+                let whole = minicbor_serde::to_vec(Whole { records: shapes, x: 1 }).expect("CBOR");
+                let ending = vec![0xa1, 0x61, b'X', 1];
+                let pieces: Vec<_> = Pieces::new(Language::Cbor, records, encryption, ending).collect();
+                assert!(pieces.len() >= at_least, "{} pieces of {count}", pieces.len());
+                assert!(pieces.concat() == whole, "{count} records");
+            }
+        }
     }
 
     #[test]

@@ -10,9 +10,11 @@ use anabranch_model::limits::BLOB_KEY_BYTES_MAX;
 use http::header::HOST;
 use http::request::Parts;
 
-use super::errors::with;
+use super::errors::{not_implemented, with};
 use super::query::decode;
 use crate::fault::Fault;
+
+const OBJECT_LAMBDA: &str = "WriteGetObjectResponse";
 
 /// What a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ impl Target {
         };
         match (bucket.as_str(), key) {
             ("", "") => Ok(Target::Service),
+            // The only operation that stands in the place of a bucket, which cannot have this name.
+            (OBJECT_LAMBDA, "") => Err(not_implemented(OBJECT_LAMBDA)),
             (bucket, "") => Ok(Target::Bucket(bucket_name(bucket)?)),
             (bucket, key) => Ok(Target::Object(bucket_name(bucket)?, blob_key(&decode(key)?)?)),
         }
@@ -185,6 +189,7 @@ mod tests {
         for path in ["/ab", "/UPPER/k", "/..", "/a_b/k", "//k", "/192.168.0.1/k", "/%2fbucket"] {
             assert_eq!(target("localhost", path), Err("InvalidBucketName".into()), "{path}");
         }
+        assert_eq!(target("localhost", "/WriteGetObjectResponse"), Err("NotImplemented".into()));
     }
 
     #[test]

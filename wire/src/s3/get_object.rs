@@ -1,13 +1,13 @@
 //! GetObject.
 
 use anabranch_model::Error;
-use anabranch_model::blob::{BlobKey, BlobMeta, BucketName, GetOptions};
+use anabranch_model::blob::{BlobKey, BlobMeta, BucketName, GetOptions, Range};
 use http::header::CONTENT_RANGE;
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use super::answer::{empty, head, identify, streamed};
 use super::checksum;
-use super::errors::{fault, invalid_request, not_implemented};
+use super::errors::{fault, invalid_request};
 use super::headers::{range, read_conditions, set};
 use super::rest::Rest;
 use crate::context::Context;
@@ -16,14 +16,12 @@ use crate::receive::Body;
 
 pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
     let (bucket, key) = rest.object()?;
-    let options = GetOptions { range: range(&rest.headers), conditions: read_conditions(&rest.headers, "")? };
-    let ranged = options.range.is_some();
-    let part = part(context, rest, ranged).await?;
+    let options = GetOptions { range: piece(rest)?, conditions: read_conditions(&rest.headers, "")? };
+    let partial = options.range.is_some();
     let blob = match context.ports.blobs.get(bucket, key, options).await {
         Ok(blob) => blob,
         Err(error) => return refused(context, bucket, key, error).await,
     };
-    let partial = ranged || part.is_some();
     let status = if partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
     let mut response = streamed(status, blob.body);
     let headers = response.headers_mut();
@@ -32,25 +30,16 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     Ok(response)
 }
 
-/// The part that is asked for, if any. An object that was put at once is its own only part; where one of several
-/// begins is not known here.
-pub(super) async fn part(context: &Context, rest: &Rest, ranged: bool) -> Result<Option<u16>, Fault> {
+/// The piece that is asked for, if any: bytes or a part.
+pub(super) fn piece(rest: &Rest) -> Result<Option<Range>, Fault> {
+    let bytes = range(&rest.headers);
     if !rest.query.has("partNumber") {
-        return Ok(None);
+        return Ok(bytes);
     }
-    let number = rest.part_number()?.get();
-    if ranged {
-        return Err(invalid_request("Cannot specify both Range header and partNumber query parameter"));
-    }
-    let (bucket, key) = rest.object()?;
-    let parts = context.ports.blobs.head(bucket, key).await.map_err(fault)?.parts.unwrap_or(1);
-    match number {
-        number if number > parts => {
-            let fault = Fault::client("InvalidPartNumber", "The requested partnumber is not satisfiable");
-            Err(fault.with_status(StatusCode::RANGE_NOT_SATISFIABLE))
-        }
-        1 if parts == 1 => Ok(Some(1)),
-        _ => Err(not_implemented("partNumber of an object in several parts")),
+    let part = Range::Part(rest.part_number()?);
+    match bytes {
+        None => Ok(Some(part)),
+        Some(_) => Err(invalid_request("Cannot specify both Range header and partNumber query parameter")),
     }
 }
 
@@ -75,8 +64,8 @@ pub(super) fn describe(
     Ok(())
 }
 
-/// The answer that a reader has the object already tells which one it is.
-async fn refused(
+/// Why the object is not answered. That a reader has it already tells which one it is.
+pub(super) async fn refused(
     context: &Context,
     bucket: &BucketName,
     key: &BlobKey,
@@ -87,12 +76,16 @@ async fn refused(
             let meta = context.ports.blobs.head(bucket, key).await.map_err(fault)?;
             Ok(not_modified(&meta))
         }
+        Error::PartNotFound(_) => {
+            let fault = Fault::client("InvalidPartNumber", "The requested partnumber is not satisfiable");
+            Err(fault.with_status(StatusCode::RANGE_NOT_SATISFIABLE))
+        }
         error => Err(fault(error)),
     }
 }
 
 /// The answer to a reader who has the object already.
-pub(super) fn not_modified(meta: &BlobMeta) -> Response<Body> {
+fn not_modified(meta: &BlobMeta) -> Response<Body> {
     let mut response = empty(StatusCode::NOT_MODIFIED);
     identify(response.headers_mut(), meta);
     response

@@ -1,5 +1,8 @@
 //! GetObjectAttributes.
 
+use anabranch_model::Error;
+use anabranch_model::blob::{BlobMeta, ETagMatch, GetOptions, PartNumber, Range, ReadConditions};
+use anabranch_model::limits::PAGE_ENTRIES_MAX;
 use http::Response;
 use http::header::LAST_MODIFIED;
 
@@ -9,6 +12,7 @@ use super::errors::{fault, invalid};
 use super::headers::set;
 use super::moment::http_date;
 use super::rest::Rest;
+use super::xml::Xml;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::receive::Body;
@@ -20,6 +24,7 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     let wanted = wanted(rest)?;
     let wants = |attribute: &str| wanted.iter().any(|wanted| wanted == attribute);
     let meta = context.ports.blobs.head(bucket, key).await.map_err(fault)?;
+    let parts = if wants("ObjectParts") { parts(context, rest, &meta).await? } else { None };
     let mut response = document("GetObjectAttributesResponse", |xml| {
         if wants("ETag") {
             xml.value("ETag", &meta.etag);
@@ -30,8 +35,8 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
                 xml.value("ChecksumType", checksum::scope_name(meta.checksums.scope()));
             });
         }
-        if let Some(parts) = meta.parts.filter(|_| wants("ObjectParts")) {
-            xml.nested("ObjectParts", "PartsCount", parts);
+        if let Some(parts) = &parts {
+            xml.element("ObjectParts", |xml| parts.write(xml));
         }
         if wants("StorageClass") {
             xml.value("StorageClass", "STANDARD");
@@ -42,6 +47,65 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     });
     set(response.headers_mut(), LAST_MODIFIED, &http_date(meta.modified_at));
     Ok(response)
+}
+
+/// A page of the parts that an object was put in.
+struct Parts {
+    count: u16,
+    /// The part behind which the page begins.
+    marker: u16,
+    limit: usize,
+    /// The bytes of each part of the page.
+    sizes: Vec<u64>,
+}
+
+impl Parts {
+    fn write(&self, xml: &mut Xml) {
+        let last = self.marker + self.sizes.len() as u16;
+        xml.value("PartsCount", self.count).value("PartNumberMarker", self.marker);
+        xml.value("NextPartNumberMarker", last).value("MaxParts", self.limit);
+        xml.value("IsTruncated", last < self.count && self.limit > 0);
+        for (number, size) in (self.marker + 1..).zip(&self.sizes) {
+            xml.element("Part", |xml| {
+                xml.value("PartNumber", number).value("Size", size);
+            });
+        }
+    }
+}
+
+/// The parts that the request asks for; none of an object that was put at once.
+async fn parts(context: &Context, rest: &Rest, meta: &BlobMeta) -> Result<Option<Parts>, Fault> {
+    let Some(count) = meta.parts else { return Ok(None) };
+    let number = |name: &str, default: usize| match rest.header(name)?.filter(|text| !text.is_empty()) {
+        None => Ok(default),
+        Some(text) => match text.parse::<i32>().map(usize::try_from) {
+            Ok(Ok(number)) => Ok(number),
+            _ => Err(invalid(format!("The value of {name} is not an integer between 0 and 2147483647"))),
+        },
+    };
+    let limit = number("x-amz-max-parts", PAGE_ENTRIES_MAX)?.min(PAGE_ENTRIES_MAX);
+    let marker = number("x-amz-part-number-marker", 0)?.min(usize::from(count)) as u16;
+    let (bucket, key) = rest.object()?;
+    let same = ETagMatch::OneOf(vec![meta.etag.clone()]);
+    let conditions = ReadConditions { if_match: Some(same), ..ReadConditions::default() };
+    let mut sizes = Vec::new();
+    for number in (marker + 1..=count).take(limit) {
+        let part = PartNumber::new(u64::from(number)).map_err(fault)?;
+        let options = GetOptions { range: Some(Range::Part(part)), conditions: conditions.clone() };
+        let blob = context.ports.blobs.get(bucket, key, options).await.map_err(replaced)?;
+        sizes.push(blob.range.end - blob.range.start);
+    }
+    Ok(Some(Parts { count, marker, limit, sizes }))
+}
+
+/// Parts of two objects make no page: whoever asks again gets those of the younger one.
+fn replaced(error: Error) -> Fault {
+    match error {
+        Error::PreconditionFailed(_) => {
+            fault(Error::Unavailable("the object was replaced while its parts were listed".into()))
+        }
+        error => fault(error),
+    }
 }
 
 /// What is asked for: in one header or in several.

@@ -1,12 +1,12 @@
 //! HeadObject.
 
-use anabranch_model::Error;
+use anabranch_model::blob::GetOptions;
 use http::{Response, StatusCode};
 
 use super::answer::{empty, head};
 use super::errors::fault;
-use super::get_object::{describe, not_modified, part};
-use super::headers::{range, read_conditions};
+use super::get_object::{describe, piece, refused};
+use super::headers::read_conditions;
 use super::rest::Rest;
 use crate::context::Context;
 use crate::fault::Fault;
@@ -14,16 +14,22 @@ use crate::receive::Body;
 
 pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
     let (bucket, key) = rest.object()?;
-    let range = range(&rest.headers);
-    let part = part(context, rest, range.is_some()).await?;
-    let meta = context.ports.blobs.head(bucket, key).await.map_err(fault)?;
-    match read_conditions(&rest.headers, "")?.check(key, &meta) {
-        Ok(()) => {}
-        Err(Error::NotModified(_)) => return Ok(not_modified(&meta)),
-        Err(error) => return Err(fault(error)),
-    }
-    let partial = range.is_some() || part.is_some();
-    let bytes = range.map_or(Ok(0..meta.size), |range| range.resolve(meta.size)).map_err(fault)?;
+    let options = GetOptions { range: piece(rest)?, conditions: read_conditions(&rest.headers, "")? };
+    let partial = options.range.is_some();
+    let found = if partial {
+        // Where a part stands tells only who opens it.
+        context.ports.blobs.get(bucket, key, options).await.map(|blob| (blob.meta, blob.range))
+    } else {
+        let meta = context.ports.blobs.head(bucket, key).await.map_err(fault)?;
+        options.conditions.check(key, &meta).map(|()| {
+            let bytes = 0..meta.size;
+            (meta, bytes)
+        })
+    };
+    let (meta, bytes) = match found {
+        Ok(found) => found,
+        Err(error) => return refused(context, bucket, key, error).await,
+    };
     let mut response = empty(if partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK });
     let headers = response.headers_mut();
     head(headers, &meta, bytes.end - bytes.start, &rest.query);

@@ -142,6 +142,12 @@ impl Harness {
         assert_eq!(found, texts.len(), "some are nowhere, or twice");
     }
 
+    /// The same stores without a port, as a server that was told to stop: nothing waits for news.
+    pub fn stopped_wire(&self, keys: &Keys) -> Wire {
+        let (_, stop) = watch::channel(true);
+        wire(&self.engine, &self.clock, Duration::ZERO, keys, stop)
+    }
+
     /// Tells the server to stop, as a signal would.
     pub fn stop(&self) {
         self.stop.send_replace(true);
@@ -175,6 +181,21 @@ impl Harness {
             if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).expect("JSON") };
         (status, value)
     }
+
+    /// Calls an operation that must succeed.
+    pub async fn done(&self, target: &str, body: Value) -> Value {
+        let (status, value) = self.call(target, body).await;
+        assert_eq!(status, StatusCode::OK, "{target}: {value}");
+        value
+    }
+
+    /// Calls an operation that must be refused, and returns the code and the message.
+    pub async fn refused(&self, target: &str, body: Value) -> (String, String) {
+        let (status, value) = self.call(target, body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{target}: {value}");
+        let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        (text("__type"), text("message"))
+    }
 }
 
 /// A call in JSON.
@@ -206,21 +227,7 @@ async fn serve(
     keys: &Keys,
 ) -> (SocketAddr, JoinHandle<()>, watch::Sender<bool>) {
     let (stop, stopped) = watch::channel(false);
-    let store = Arc::new(engine.clone());
-    let wire = Wire::new(Options {
-        ports: Ports {
-            streams: store.clone(),
-            queues: store.clone(),
-            tables: store.clone(),
-            blobs: store.clone(),
-            admin: store,
-        },
-        clock: Arc::new(clock.clone()),
-        memory: Arc::new(Plenty),
-        stop: stopped,
-        transition,
-    });
-    let wire = Arc::new(wire.with_keys(keys.clone()));
+    let wire = Arc::new(wire(engine, clock, transition, keys, stopped));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let serving = tokio::spawn(async move {
@@ -240,4 +247,28 @@ async fn serve(
         }
     });
     (address, serving, stop)
+}
+
+fn wire(
+    engine: &Engine,
+    clock: &MovedClock,
+    transition: Duration,
+    keys: &Keys,
+    stop: watch::Receiver<bool>,
+) -> Wire {
+    let store = Arc::new(engine.clone());
+    let wire = Wire::new(Options {
+        ports: Ports {
+            streams: store.clone(),
+            queues: store.clone(),
+            tables: store.clone(),
+            blobs: store.clone(),
+            admin: store,
+        },
+        clock: Arc::new(clock.clone()),
+        memory: Arc::new(Plenty),
+        stop,
+        transition,
+    });
+    wire.with_keys(keys.clone())
 }

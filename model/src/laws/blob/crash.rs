@@ -9,10 +9,9 @@ use futures_util::future::{Either, select, select_all};
 use super::bytes::{PART, some_bytes, stalled, whole};
 use super::trial::Trial;
 use crate::blob::{BlobKey, BodyOptions, BucketName, CompleteOptions, PartChoice, PartNumber, PutOptions};
-use crate::laws::trial::give_way;
+use crate::laws::trial::{NO_CRASH, give_way};
 use crate::{Error, limits};
 
-const NO_CRASH: &str = "the store of the fixture cannot be made to crash";
 const WRITERS: u64 = 6;
 const ROUNDS: u64 = 10;
 

@@ -151,6 +151,7 @@ laws! { $
         a_damaged_part_leaves_nothing;
     uploads:
         parts_are_joined_by_number,
+        parts_can_be_read_one_by_one,
         a_replaced_part_counts,
         parts_are_no_blob,
         parts_are_listed_in_pages,

@@ -38,6 +38,45 @@ pub async fn parts_are_joined_by_number(trial: Trial) {
     trial.same_bytes("a range across parts", &read, &body[PART - 10..2 * PART + 6]);
 }
 
+/// The parts of a blob can be read one by one, and each says where it stands. A blob that was put at once, and one that
+/// was copied whole, is its own only part.
+pub async fn parts_can_be_read_one_by_one(trial: Trial) {
+    let bucket = trial.bucket().await;
+    let (key, store) = (trial.key("key"), trial.store());
+    let upload = trial.begin(&bucket, &key).await;
+    let bodies = [some_bytes(1, PART + 9), some_bytes(2, PART), some_bytes(3, 17)];
+    let mut parts = Vec::new();
+    for (number, body) in (1..).zip(&bodies) {
+        parts.push(trial.part(&upload, number, body).await);
+    }
+    let meta = trial.complete(&upload, &parts).await;
+    let at = |number| {
+        let part = trial.ok("a part number", PartNumber::new(number));
+        GetOptions { range: Some(Range::Part(part)), ..GetOptions::default() }
+    };
+    let mut start = 0;
+    for (number, body) in (1..).zip(&bodies) {
+        let (found, range, read) = trial.read_with(&bucket, &key, at(number)).await;
+        trial.same_bytes("a part", &read, body);
+        trial.same("where a part stands", range, start..start + body.len() as u64);
+        trial.same("the blob that a part is of", found, meta.clone());
+        start += body.len() as u64;
+    }
+    let missing = |error: &Error| matches!(error, Error::PartNotFound(_));
+    trial.refused(&bucket, "reading a fourth part", missing, store.get(&bucket, &key, at(4))).await;
+
+    let (once, bytes) = (trial.key("once"), some_bytes(4, 1_000));
+    trial.put(&bucket, &once, &bytes).await;
+    let (_, range, read) = trial.read_with(&bucket, &once, at(1)).await;
+    trial.same_bytes("the only part", &read, &bytes);
+    trial.same("where the only part stands", range, 0..1_000);
+    trial.refused(&bucket, "reading a second part", missing, store.get(&bucket, &once, at(2))).await;
+    let empty = trial.key("empty");
+    trial.put(&bucket, &empty, &Default::default()).await;
+    let (_, range, read) = trial.read_with(&bucket, &empty, at(1)).await;
+    trial.same("the only part of nothing", (range, read.len()), (0..0, 0));
+}
+
 /// Of parts with one number the last counts: the blob has its bytes, and the etag of the first is refused.
 pub async fn a_replaced_part_counts(trial: Trial) {
     let bucket = trial.bucket().await;

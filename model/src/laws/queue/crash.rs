@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::trial::{NO_CRASH, Trial, bodies, grouped, some, some_bodies, sorted};
+use super::trial::{Trial, bodies, grouped, some, some_bodies, sorted};
+use crate::laws::trial::NO_CRASH;
 use crate::limits::VISIBILITY_DEFAULT;
 use crate::queue::QueueOptions;
 

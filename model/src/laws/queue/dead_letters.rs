@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::trial::{NO_CLOCK, Trial, bodies, grouped, some, some_bodies, sorted};
-use crate::laws::trial::give_way;
+use super::trial::{Trial, bodies, grouped, some, some_bodies, sorted};
+use crate::laws::trial::{NO_CLOCK, give_way};
 use crate::limits::VISIBILITY_DEFAULT;
 use crate::queue::{Message, MoveStatus, MoveSummary, NewMessage, QueueName, QueueOptions};
 use crate::{Error, limits};

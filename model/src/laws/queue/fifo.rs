@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::trial::{NO_CLOCK, Trial, bodies, grouped, some};
+use super::trial::{Trial, bodies, grouped, some};
+use crate::laws::trial::NO_CLOCK;
 use crate::limits::{DEDUPLICATION_WINDOW, VISIBILITY_DEFAULT};
 use crate::queue::{
     Attribute, AttributeValue, DeduplicationScope, Message, NewMessage, QueueOptions, ReceiveOptions,

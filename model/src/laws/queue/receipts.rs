@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::trial::{NO_CLOCK, Trial, grouped, some};
+use super::trial::{Trial, grouped, some};
 use crate::Error;
+use crate::laws::trial::NO_CLOCK;
 use crate::limits::VISIBILITY_DEFAULT;
 use crate::queue::{QueueName, QueueOptions, Receipt};
 

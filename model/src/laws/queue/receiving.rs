@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use super::trial::{NO_CLOCK, Trial, bodies, some, some_bodies, sorted};
+use super::trial::{Trial, bodies, some, some_bodies, sorted};
+use crate::laws::trial::NO_CLOCK;
 use crate::limits;
 use crate::queue::{Attribute, AttributeValue, NewMessage, ReceiveOptions};
 

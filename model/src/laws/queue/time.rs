@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::trial::{NO_CLOCK, Trial, bodies, some, some_bodies, sorted};
+use super::trial::{Trial, bodies, some, some_bodies, sorted};
+use crate::laws::trial::NO_CLOCK;
 use crate::queue::{NewMessage, QueueOptions, ReceiveOptions};
 use crate::{Error, limits};
 

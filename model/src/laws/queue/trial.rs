@@ -17,8 +17,6 @@ use crate::queue::{
 };
 use crate::{Error, Result};
 
-pub(super) const NO_CLOCK: &str = "the clock of the fixture cannot be moved";
-pub(super) const NO_CRASH: &str = "the store of the fixture cannot be made to crash";
 /// More steps than any law needs: a loop that reaches it means that the store goes round in circles.
 const STEPS_MAX: usize = 10_000;
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::{Either, join, select};
 
-use super::trial::{NO_CLOCK, Trial, bodies, some};
+use super::trial::{Trial, bodies, some};
+use crate::laws::trial::NO_CLOCK;
 use crate::queue::{Message, NewMessage, QueueName, QueueOptions, ReceiveOptions};
 use crate::{Error, limits};
 

@@ -38,8 +38,22 @@ pub struct BlobState {
 #[derive(Clone, Debug)]
 struct Bucket {
     created_at: Timestamp,
-    blobs: BTreeMap<BlobKey, (BlobMeta, Bytes)>,
+    blobs: BTreeMap<BlobKey, Stored>,
     uploads: BTreeMap<(BlobKey, UploadId), OpenUpload>,
+}
+
+#[derive(Clone, Debug)]
+struct Stored {
+    meta: BlobMeta,
+    bytes: Bytes,
+    /// The sizes of the parts that it was put in; none if it was put at once.
+    parts: Vec<u64>,
+}
+
+impl Stored {
+    fn at_once(meta: BlobMeta, bytes: Bytes) -> Self {
+        Stored { meta, bytes, parts: Vec::new() }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -85,7 +99,7 @@ impl BlobState {
         self.buckets.get_mut(name).ok_or_else(|| Error::BucketNotFound(name.clone()))
     }
 
-    fn blob(&self, bucket: &BucketName, key: &BlobKey) -> Result<&(BlobMeta, Bytes)> {
+    fn blob(&self, bucket: &BucketName, key: &BlobKey) -> Result<&Stored> {
         let found = self.bucket(bucket)?.blobs.get(key);
         found.ok_or_else(|| Error::BlobNotFound(bucket.clone(), key.clone()))
     }
@@ -96,11 +110,11 @@ impl BlobState {
         bucket: &BucketName,
         key: &BlobKey,
         condition: &WriteCondition,
-        blob: (BlobMeta, Bytes),
+        blob: Stored,
     ) -> Result<BlobMeta> {
         let blobs = &mut self.bucket_mut(bucket)?.blobs;
-        condition.check(bucket, key, blobs.get(key).map(|(meta, _)| &meta.etag))?;
-        let meta = blob.0.clone();
+        condition.check(bucket, key, blobs.get(key).map(|old| &old.meta.etag))?;
+        let meta = blob.meta.clone();
         blobs.insert(key.clone(), blob);
         Ok(meta)
     }
@@ -115,7 +129,7 @@ impl BlobState {
 impl Bucket {
     fn delete(&mut self, name: &BucketName, key: &BlobKey, if_match: Option<&ETag>) -> Result<()> {
         if let Some(tag) = if_match {
-            let current = self.blobs.get(key).map(|(meta, _)| &meta.etag);
+            let current = self.blobs.get(key).map(|old| &old.meta.etag);
             WriteCondition::IfMatch(tag.clone()).check(name, key, current)?;
         }
         self.blobs.remove(key);
@@ -206,19 +220,19 @@ impl BlobStore for ReferenceBlobs {
             modified_at: self.now(),
             parts: None,
         };
-        self.state().place(bucket, key, &options.condition, (meta, bytes))
+        self.state().place(bucket, key, &options.condition, Stored::at_once(meta, bytes))
     }
 
     async fn get(&self, bucket: &BucketName, key: &BlobKey, options: GetOptions) -> Result<Blob> {
-        let (meta, bytes) = self.state().blob(bucket, key)?.clone();
+        let Stored { meta, bytes, parts } = self.state().blob(bucket, key)?.clone();
         options.conditions.check(key, &meta)?;
-        let range = options.range.map_or(Ok(0..meta.size), |range| range.resolve(meta.size))?;
+        let range = options.range.map_or(Ok(0..meta.size), |range| range.resolve(meta.size, &parts))?;
         let body = give(bytes.slice(range.start as usize..range.end as usize));
         Ok(Blob { meta, range, body })
     }
 
     async fn head(&self, bucket: &BucketName, key: &BlobKey) -> Result<BlobMeta> {
-        Ok(self.state().blob(bucket, key)?.0.clone())
+        Ok(self.state().blob(bucket, key)?.meta.clone())
     }
 
     async fn delete(&self, bucket: &BucketName, key: &BlobKey, if_match: Option<&ETag>) -> Result<()> {
@@ -246,7 +260,7 @@ impl BlobStore for ReferenceBlobs {
     ) -> Result<BlobMeta> {
         let (mut state, now) = (self.state(), self.now());
         state.bucket(target.0)?;
-        let (mut meta, bytes) = state.blob(source.0, source.1)?.clone();
+        let Stored { mut meta, bytes, mut parts } = state.blob(source.0, source.1)?.clone();
         options.source.check(source.1, &meta).map_err(|_| Error::PreconditionFailed(source.1.clone()))?;
         if source == target && options.properties.is_none() {
             return Err(Error::Invalid(
@@ -270,8 +284,9 @@ impl BlobStore for ReferenceBlobs {
             meta.etag = ETag::of_md5(digest.md5);
             meta.checksums = digest.checksums;
             meta.parts = None;
+            parts.clear();
         }
-        state.place(target.0, target.1, &options.target, (meta, bytes))
+        state.place(target.0, target.1, &options.target, Stored { meta, bytes, parts })
     }
 
     async fn list(&self, bucket: &BucketName, options: ListOptions) -> Result<ListPage> {
@@ -286,7 +301,7 @@ impl BlobStore for ReferenceBlobs {
         };
         let mut page = ListPage::default();
         let mut last = None;
-        for (key, (meta, _)) in blobs.iter().filter(|(key, _)| behind(key)) {
+        for (key, Stored { meta, .. }) in blobs.iter().filter(|(key, _)| behind(key)) {
             let Some(rest) = key.as_str().strip_prefix(&options.prefix) else { continue };
             let cut = options.delimiter().and_then(|text| rest.find(text).map(|at| at + text.len()));
             let prefix = cut.map(|cut| &key.as_str()[..options.prefix.len() + cut]);
@@ -393,7 +408,9 @@ impl BlobStore for ReferenceBlobs {
             modified_at: self.now(),
             parts: Some(chosen.len() as u16),
         };
-        let meta = state.place(&upload.bucket, &upload.key, &options.condition, (meta, bytes.into()))?;
+        let parts = chosen.iter().map(|part| part.size).collect();
+        let blob = Stored { meta, bytes: bytes.into(), parts };
+        let meta = state.place(&upload.bucket, &upload.key, &options.condition, blob)?;
         state.bucket_mut(&upload.bucket)?.uploads.remove(&(upload.key.clone(), upload.id.clone()));
         Ok(meta)
     }

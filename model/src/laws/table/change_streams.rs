@@ -6,6 +6,7 @@ use futures_util::future::join;
 use futures_util::stream::{SelectAll, StreamExt, select_all};
 
 use super::trial::{Trial, by_id, id};
+use crate::laws::trial::NO_CLOCK;
 use crate::table::{Alteration, Change, ChangeView, Event, Item, TableOptions, Update, Write};
 use crate::{Error, Follow, Next, Position, ReadLimit, StreamName, TableName, limits};
 
@@ -100,7 +101,7 @@ pub async fn following_changes_sees_each_once(trial: Trial) {
 /// A change can be read for a day, and is gone some time later. So is a stream that has ended.
 pub async fn changes_are_kept_for_a_day(trial: Trial) {
     if !trial.can_advance() {
-        return trial.skip("the clock of the fixture cannot be moved");
+        return trial.skip(NO_CLOCK);
     }
     let table = trial.table(TableOptions::new(by_id()).with_changes(ChangeView::Keys)).await;
     let stream = trial.stream(&table).await;

@@ -8,13 +8,12 @@ use futures_util::future::select_all;
 use super::trial::{Trial, by_id, id, sorted};
 use crate::Error;
 use crate::TableName;
-use crate::laws::trial::give_way;
+use crate::laws::trial::{NO_CRASH, give_way};
 use crate::table::{
     Alteration, Change, ChangeView, IndexOptions, Item, KeyKind, KeySchema, Scan, TableOptions, Update,
     Value, Write,
 };
 
-const NO_CRASH: &str = "the store of the fixture cannot be made to crash";
 const WRITERS: usize = 8;
 
 /// The last acknowledged number of each item, by its name.

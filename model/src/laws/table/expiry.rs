@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::trial::{Trial, by_id, id, sorted};
+use crate::laws::trial::NO_CLOCK;
 use crate::table::{Change, ChangeView, Event, IndexOptions, KeyKind, KeySchema, TableOptions, Value};
 
-const NO_CLOCK: &str = "the clock of the fixture cannot be moved";
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The seconds of the store's clock, as a change shows them.

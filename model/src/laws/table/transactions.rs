@@ -1,6 +1,7 @@
 //! Transactions: all or nothing, once.
 
 use super::trial::{Trial, at, id};
+use crate::laws::trial::NO_CLOCK;
 use crate::limits::TRANSACTION_TOKEN_LIFE;
 use crate::table::expression::{exists, missing};
 use crate::table::{Get, Item, Projection, Token, Update, Value, Write, path};
@@ -107,7 +108,7 @@ pub async fn a_token_makes_a_transaction_happen_once(trial: Trial) {
 /// After ten minutes a token is new again.
 pub async fn a_token_is_forgotten(trial: Trial) {
     if !trial.can_advance() {
-        return trial.skip("the clock of the fixture cannot be moved");
+        return trial.skip(NO_CLOCK);
     }
     let table = trial.with_tokens().await;
     let (store, token) = (trial.store(), trial.token(&table, "token").await);

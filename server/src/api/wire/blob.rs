@@ -8,7 +8,7 @@ use anabranch_model::limits::DELETE_KEYS_MAX;
 use anabranch_model::{Error, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::super::text::{Text, Verbatim};
+use super::super::text::{Number, Text, Verbatim};
 use super::body::BodyOptionsBody;
 use super::bounded::bounded;
 use super::condition::{ReadConditionsBody, WriteConditionBody};
@@ -161,6 +161,8 @@ pub enum PieceBody {
     From(u64),
     /// This many bytes at the end.
     Last(u64),
+    /// The part at this place.
+    Part(Number),
 }
 
 impl From<Range> for PieceBody {
@@ -169,6 +171,7 @@ impl From<Range> for PieceBody {
             Range::FromTo(first, last) => PieceBody::FromTo(first, last),
             Range::From(first) => PieceBody::From(first),
             Range::Last(count) => PieceBody::Last(count),
+            Range::Part(number) => PieceBody::Part(Number(number)),
         }
     }
 }
@@ -179,6 +182,7 @@ impl From<PieceBody> for Range {
             PieceBody::FromTo(first, last) => Range::FromTo(first, last),
             PieceBody::From(first) => Range::From(first),
             PieceBody::Last(count) => Range::Last(count),
+            PieceBody::Part(number) => Range::Part(number.0),
         }
     }
 }

@@ -79,10 +79,10 @@ pub(crate) async fn measure(setting: &Setting<'_>, args: &WireArgs) -> Result<Re
     if wants("send") || wants("receive") {
         bench.messages().await?;
     }
-    for (name, call) in [("put_item", Call::Put), ("get_item", Call::Get), ("query", Call::Query)] {
-        if wants(name) {
-            bench.items(name, call).await?;
-        }
+    let calls = [("put_item", Call::Put), ("get_item", Call::Get), ("query", Call::Query)];
+    let calls: Vec<_> = calls.into_iter().filter(|(name, _)| wants(name)).collect();
+    if !calls.is_empty() {
+        bench.items(&calls).await?;
     }
     if wants("waiting") {
         bench.waiting().await?;
@@ -184,12 +184,19 @@ impl Bench {
         self.tell(["send", "receive"], Unit::OperationsPerSecond, lines)
     }
 
-    async fn items(&mut self, name: &'static str, call: Call) -> Result<(), Failure> {
-        let lines = self.prepared(Service::DynamoDb, async |peer| dynamodb::prepare(peer).await).await;
-        let lines = self
-            .turns(name, lines, async |peer| Ok([dynamodb::calls(peer, call, self.at_most).await?]))
-            .await;
-        self.tell([name], Unit::OperationsPerSecond, lines)
+    /// One table serves all calls. Who could not make it is told of once.
+    async fn items(&mut self, calls: &[(&'static str, Call)]) -> Result<(), Failure> {
+        let mut lines = self.prepared(Service::DynamoDb, async |peer| dynamodb::prepare(peer).await).await;
+        let able: Vec<usize> =
+            lines.iter().filter(|line| line.failed.is_none()).map(|line| line.peer).collect();
+        for (name, call) in calls {
+            let measured = self
+                .turns(name, lines, async |peer| Ok([dynamodb::calls(peer, *call, self.at_most).await?]))
+                .await;
+            self.tell([*name], Unit::OperationsPerSecond, measured)?;
+            lines = able.iter().map(|peer| Line { peer: *peer, rounds: Vec::new(), failed: None }).collect();
+        }
+        Ok(())
     }
 
     /// Ours with many messages waiting, beside ours with few.

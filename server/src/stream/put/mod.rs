@@ -46,6 +46,9 @@ pub(super) struct PutArgs {
     /// Each record is a JSON object, and this field of it is its partition key
     #[arg(long, value_name = "FIELD")]
     key_field: Option<String>,
+    /// Pack small records into aggregates, as the Kinesis Producer Library does
+    #[arg(long)]
+    aggregate: bool,
 }
 
 pub(super) async fn put(session: &Session<'_>, args: &PutArgs) -> Result<(), Failure> {
@@ -57,6 +60,9 @@ pub(super) async fn put(session: &Session<'_>, args: &PutArgs) -> Result<(), Fai
 
     let mut progress = Progress::new(session.clock, source.length_bytes());
     let mut sender = Sender::new(session, &name);
+    if args.aggregate {
+        sender.aggregate().await?;
+    }
     let mut chunks = read_ahead(source.chunks(keys));
     while let Some(chunk) = chunks.recv().await {
         let sent = match chunk {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use anabranch_model::{Appended, Error, NewRecord, NextMove, ShardId, StreamName};
+use anabranch_producer::{Lost, Producer, Settings, Why};
 use serde::Serialize;
 
 use super::input::Chunk;
@@ -29,7 +30,12 @@ pub(super) struct Sender<'a> {
     retries: u64,
     shards: HashSet<ShardId>,
     last: Option<Appended>,
+    /// Packs records into aggregates, if that is wanted.
+    aggregating: Option<Producer>,
 }
+
+/// Bytes of an aggregate, as the Kinesis Producer Library has them.
+const AGGREGATE_BYTES: usize = 51_200;
 
 /// A record that is not stored yet, with its place in the chunk.
 type Pending = (usize, NewRecord);
@@ -44,7 +50,35 @@ impl<'a> Sender<'a> {
             retries: 0,
             shards: HashSet::new(),
             last: None,
+            aggregating: None,
         }
+    }
+
+    /// Packs small records of one shard into aggregates from now on.
+    pub(super) async fn aggregate(&mut self) -> std::result::Result<(), Failure> {
+        let settings = Settings { aggregate_bytes: Some(AGGREGATE_BYTES), ..Settings::default() };
+        let (store, clock) = (self.session.stores.shared_streams()?, self.session.shared_clock.clone());
+        self.aggregating = Some(Producer::start(store, self.name.clone(), clock, settings).await?);
+        Ok(())
+    }
+
+    /// Stores a chunk as aggregates.
+    async fn send_packed(&mut self, producer: &Producer, chunk: Chunk) -> std::result::Result<(), Failure> {
+        let mut sent = Vec::with_capacity(chunk.records.len());
+        for record in chunk.records {
+            sent.push((record.clone(), producer.send(record).await?));
+        }
+        for (record, ticket) in sent {
+            let stored = ticket.await.map_err(|lost| match lost {
+                Lost::NotStored(Why::Refused(error)) | Lost::Unknown(Why::Refused(error)) => {
+                    Failure::from(error)
+                }
+                lost => Failure::from(Error::Unavailable(lost.to_string())),
+            })?;
+            self.retries += u64::from(stored.attempts.saturating_sub(1));
+            self.count(&record, Appended { shard: stored.shard, sequence: stored.sequence });
+        }
+        Ok(())
     }
 
     pub(super) fn stored(&self) -> Stored {
@@ -53,6 +87,9 @@ impl<'a> Sender<'a> {
 
     /// Stores a chunk. Records that the store refuses for now are sent again, the others are not.
     pub(super) async fn send(&mut self, chunk: Chunk) -> std::result::Result<(), Failure> {
+        if let Some(producer) = self.aggregating.clone() {
+            return self.send_packed(&producer, chunk).await;
+        }
         let first_line = chunk.first_line;
         let failure = |(place, error): (usize, Error)| match first_line {
             Some(line) => Failure::from(error).at(format_args!("line {}", line + place as u64)),

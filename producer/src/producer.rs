@@ -1,0 +1,281 @@
+//! What a sender holds in hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_model::{
+    Clock, Dice, Error, HashKey, NewRecord, Pointer, Result, ShardId, StreamName, StreamStore,
+};
+use bytes::Bytes;
+use parking_lot::RwLock;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+
+use crate::lane::{Entry, Run};
+use crate::large;
+use crate::map::{self, ShardMap};
+use crate::outcome::{Lost, Outcome, Ticket, Why};
+use crate::pause::pause;
+use crate::place::Place;
+use crate::settings::Settings;
+use crate::traffic::ShardSnapshot;
+use crate::worker::Worker;
+
+/// What a record takes of the buffer beside its bytes.
+const ENTRY_BYTES: usize = 256;
+/// Records between senders and the task; the buffer is what bounds them.
+const CHANNEL: usize = 4_096;
+/// How often blobs are looked for that no record points to.
+const COLLECT_EVERY: Duration = Duration::from_secs(3600);
+
+/// Writes records to one stream. Clones share everything.
+#[derive(Clone)]
+pub struct Producer {
+    shared: Arc<Shared>,
+    entries: mpsc::Sender<Entry>,
+    room: Arc<Semaphore>,
+    close: watch::Sender<bool>,
+    /// Changes for the last time when the task has ended.
+    ended: watch::Receiver<()>,
+}
+
+/// What the task and those who hold a producer share.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn StreamStore>,
+    pub(crate) stream: StreamName,
+    pub(crate) settings: Settings,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) dice: Dice,
+    /// Replaced when the stream was resharded.
+    map: RwLock<Arc<ShardMap>>,
+}
+
+impl Shared {
+    pub(crate) fn map(&self) -> Arc<ShardMap> {
+        self.map.read().clone()
+    }
+
+    pub(crate) fn set_map(&self, map: Arc<ShardMap>) {
+        *self.map.write() = map;
+    }
+}
+
+/// Why a record was not taken at once.
+#[derive(Debug, thiserror::Error)]
+pub enum TrySendError {
+    /// The buffer has no room for it; here it is again.
+    #[error("the buffer of the producer is full")]
+    Full(NewRecord),
+    /// It cannot be sent like this.
+    #[error(transparent)]
+    Refused(#[from] Error),
+}
+
+impl Producer {
+    /// A producer for a stream, which must exist.
+    pub async fn start(
+        store: Arc<dyn StreamStore>,
+        stream: StreamName,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+    ) -> Result<Producer> {
+        settings.check()?;
+        let dice = Dice::new(match settings.seed {
+            Some(seed) => seed,
+            None => random()?,
+        });
+        let shards = map::list(&*store, &stream).await?;
+        let map = Arc::new(ShardMap::new(shards, &ShardMap::default(), clock.elapsed()));
+        let room = Arc::new(Semaphore::new(settings.buffer_bytes));
+        let shared = Arc::new(Shared { store, stream, settings, clock, dice, map: RwLock::new(map) });
+        let (entries, taken) = mpsc::channel(CHANNEL);
+        let (close, closing) = (watch::Sender::new(false), watch::Sender::new(()));
+        let ended = closing.subscribe();
+        let (worker, stop) = (Worker::new(shared.clone()), close.subscribe());
+        tokio::spawn(async move {
+            worker.run(taken, stop).await;
+            drop(closing);
+        });
+        if shared.settings.large.is_some() {
+            tokio::spawn(collect(shared.clone(), ended.clone()));
+        }
+        Ok(Producer { shared, entries, room, close, ended })
+    }
+
+    /// The stream.
+    pub fn stream(&self) -> &StreamName {
+        &self.shared.stream
+    }
+
+    /// Sends a record. It waits while the buffer is full; the ticket says what became of the record.
+    pub async fn send(&self, record: NewRecord) -> Result<Ticket> {
+        self.send_within(record, self.shared.settings.lifetime).await
+    }
+
+    /// Sends a record that is given up after this time.
+    pub async fn send_within(&self, record: NewRecord, lifetime: Duration) -> Result<Ticket> {
+        self.enqueue(record, self.shared.clock.elapsed() + lifetime, None).await
+    }
+
+    /// Sends a record if the buffer has room for it. A payload that goes to a blob cannot be sent like this.
+    pub fn try_send(&self, record: NewRecord) -> std::result::Result<Ticket, TrySendError> {
+        if large::is_large(self.shared.settings.large.as_ref(), &record.data) {
+            let why = "the payload goes to a blob, which takes time: use `send`";
+            return Err(Error::Invalid(why.to_owned()).into());
+        }
+        record.check()?;
+        let Ok(slot) = self.entries.try_reserve() else {
+            return match self.entries.is_closed() {
+                true => Err(closed().into()),
+                false => Err(TrySendError::Full(record)),
+            };
+        };
+        let Ok(room) = self.room.clone().try_acquire_many_owned(self.permits(record.size())) else {
+            return Err(TrySendError::Full(record));
+        };
+        let deadline = self.shared.clock.elapsed() + self.shared.settings.lifetime;
+        let (entry, ticket) = entry(record, deadline, None, None, room);
+        slot.send(entry);
+        Ok(ticket)
+    }
+
+    /// Sends payloads as one run: they are stored in this order in one place, and when one is lost, none behind it is
+    /// stored. The time of a record begins when the one before it is stored. Returns what became of each. Sent again from the first on, readers who drop what they have seen get
+    /// every one in order.
+    pub async fn send_run(&self, place: &Place, key: &Bytes, payloads: Vec<Bytes>) -> Vec<Outcome> {
+        let lifetime = self.shared.settings.lifetime;
+        let run = Run::new(lifetime);
+        let mut sent = Vec::with_capacity(payloads.len());
+        for data in payloads {
+            let explicit_hash_key = Some(place.hash_key());
+            let record = NewRecord { partition_key: key.clone(), explicit_hash_key, data };
+            let deadline = self.shared.clock.elapsed() + lifetime;
+            match self.enqueue(record, deadline, Some(run.clone())).await {
+                Ok(ticket) => sent.push(Ok(ticket)),
+                Err(error) => {
+                    run.break_off();
+                    sent.push(Err(Lost::NotStored(Why::Refused(error))));
+                }
+            }
+        }
+        let mut outcomes = Vec::with_capacity(sent.len());
+        for sent in sent {
+            outcomes.push(match sent {
+                Ok(ticket) => ticket.await,
+                Err(lost) => Err(lost),
+            });
+        }
+        outcomes
+    }
+
+    /// A place for records that may go anywhere as long as they stay together: in the less loaded of two shards that
+    /// chance picks.
+    pub fn place(&self) -> Place {
+        let (map, now) = (self.shared.map(), self.shared.clock.elapsed());
+        Place::choose(&map, &self.shared.dice, now, self.shared.settings.capacity)
+    }
+
+    /// A place in one shard, if it is open.
+    pub fn place_in(&self, shard: &ShardId) -> Option<Place> {
+        self.shared.map().by_id(shard).map(|traffic| Place::within(traffic.clone(), &self.shared.dice))
+    }
+
+    /// The traffic of each shard as this producer sees it.
+    pub fn traffic(&self) -> Vec<ShardSnapshot> {
+        let now = self.shared.clock.elapsed();
+        self.shared.map().shards().iter().map(|shard| shard.snapshot(now)).collect()
+    }
+
+    /// Takes no more records, and returns when everything that was sent is concluded.
+    pub async fn close(&self) {
+        self.room.close();
+        self.close.send_replace(true);
+        let mut ended = self.ended.clone();
+        while ended.changed().await.is_ok() {}
+    }
+
+    async fn enqueue(&self, mut record: NewRecord, deadline: Duration, run: Option<Run>) -> Result<Ticket> {
+        // The room is taken first, so that large payloads on their way are bounded as well.
+        let permits = self.permits(record.size());
+        let room = self.room.clone().acquire_many_owned(permits).await.map_err(|_| closed())?;
+        let mut pointer = None;
+        if let Some(large) = &self.shared.settings.large
+            && large::is_large(Some(large), &record.data)
+        {
+            let put = large::put(large, &self.shared.stream, &record.data, &self.shared.dice).await?;
+            record.data = put.encode();
+            pointer = Some(put);
+        }
+        if let Err(error) = record.check() {
+            if let (Some(pointer), Some(large)) = (&pointer, &self.shared.settings.large) {
+                large::discard(large, pointer).await;
+            }
+            return Err(error);
+        }
+        let (entry, ticket) = entry(record, deadline, run, pointer, room);
+        self.entries.send(entry).await.map_err(|_| closed())?;
+        Ok(ticket)
+    }
+
+    fn permits(&self, bytes: usize) -> u32 {
+        // A record larger than the buffer has it for itself.
+        (bytes + ENTRY_BYTES).min(self.shared.settings.buffer_bytes) as u32
+    }
+}
+
+fn entry(
+    record: NewRecord,
+    deadline: Duration,
+    run: Option<Run>,
+    pointer: Option<Pointer>,
+    room: OwnedSemaphorePermit,
+) -> (Entry, Ticket) {
+    let (answer, ticket) = oneshot::channel();
+    let hash_key: HashKey = record.hash_key();
+    let (attempts, doubtful, last_error) = (0, false, None);
+    let entry = Entry {
+        record,
+        hash_key,
+        deadline,
+        attempts,
+        doubtful,
+        last_error,
+        run,
+        pointer,
+        answer,
+        _room: room,
+    };
+    (entry, Ticket(ticket))
+}
+
+fn closed() -> Error {
+    Error::Stopped("the producer has ended".to_owned())
+}
+
+/// Removes blobs of this stream that no record can point to any more, from time to time.
+async fn collect(shared: Arc<Shared>, mut ended: watch::Receiver<()>) {
+    loop {
+        tokio::select! {
+            biased;
+            _ = ended.changed() => return,
+            () = pause(COLLECT_EVERY) => {}
+        }
+        let Some(large) = &shared.settings.large else { return };
+        let removed = match shared.store.stream(&shared.stream).await {
+            Ok(summary) => large::collect(large, &shared.stream, summary.retention, shared.clock.now()).await,
+            Err(error) => Err(error),
+        };
+        match removed {
+            Ok(removed) => {
+                tracing::debug!(stream = %shared.stream, removed, "payloads without records collected")
+            }
+            Err(error) => tracing::warn!(stream = %shared.stream, %error, "payloads cannot be collected"),
+        }
+    }
+}
+
+pub(crate) fn random() -> Result<u64> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::Misconfigured(format!("the system gives no random numbers: {error}")))?;
+    Ok(u64::from_le_bytes(bytes))
+}
