@@ -31,7 +31,10 @@ fn a_fleet_sends_what_it_says() {
     let report = report.succeeded();
     assert!(report.stdout.starts_with("sent 200 submissions to queue submissions in "), "{report:#?}");
     let odd = fleet(&["--broken", "everything=1"]);
-    assert!(odd.code == 2 && odd.stderr.contains("`everything` is no way of being broken: base64, "), "{odd:#?}");
+    assert!(
+        odd.code == 2 && odd.stderr.contains("`everything` is no way of being broken: base64, "),
+        "{odd:#?}"
+    );
     run(data.command_on("fleet", ["submissions", "--rate", "0"])).failed(2, &["a rate of more than zero"]);
     run(data.command_on("fleet", ["missing"])).failed(2, &["queue `missing` does not exist"]);
 }
