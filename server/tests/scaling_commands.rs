@@ -30,16 +30,20 @@ fn a_fleet_sends_what_it_says() {
             .command_on("fleet", ["submissions", "--rate", "50", "--duration", "2s", "--burst", "0s:1s:3"]));
     let report = report.succeeded();
     assert!(report.stdout.starts_with("sent 200 submissions to queue submissions in "), "{report:#?}");
-    fleet(&["--broken", "everything=1"]).failed(2, &["no way of being broken", "submission-id"]);
-    fleet(&["--rate", "0"]).failed(2, &[]);
-    run(data.command_on("fleet", ["missing"])).failed(1, &["queue `missing` does not exist"]);
+    let odd = fleet(&["--broken", "everything=1"]);
+    assert!(
+        odd.code == 2 && odd.stderr.contains("`everything` is no way of being broken: base64, "),
+        "{odd:#?}"
+    );
+    run(data.command_on("fleet", ["submissions", "--rate", "0"])).failed(2, &["a rate of more than zero"]);
+    run(data.command_on("fleet", ["missing"])).failed(2, &["queue `missing` does not exist"]);
 }
 
 #[test]
 fn scaling_explains_itself_and_refuses_nonsense() {
     let data = Data::new();
     data.stream(&["create", "events", "--shards", "2"]).succeeded();
-    data.stream(&["scale", "missing", "--dry-run"]).failed(1, &["stream `missing` does not exist"]);
+    data.stream(&["scale", "missing", "--dry-run"]).failed(2, &["stream `missing` does not exist"]);
 
     // Nothing was ever told, and a look makes no table.
     let dry = data.stream(&["scale", "events", "--dry-run"]).succeeded();
