@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use crate::backup::{BackupArgs, RestoreArgs};
 use crate::bench::BenchArgs;
 use crate::blob::BlobArgs;
+use crate::consumer::ConsumerArgs;
 use crate::doctor::DoctorArgs;
 use crate::failure::Failure;
 use crate::policy::PolicyArgs;
@@ -16,7 +17,7 @@ use crate::queue::QueueArgs;
 use crate::stream::StreamArgs;
 use crate::table::TableArgs;
 use crate::up::UpArgs;
-use crate::{backup, bench, blob, doctor, output, policy, queue, stream, table, up};
+use crate::{backup, bench, blob, consumer, doctor, output, policy, queue, stream, table, up};
 
 /// An event bus in one binary: durable, ordered, sharded streams.
 ///
@@ -46,6 +47,8 @@ enum Command {
     Restore(RestoreArgs),
     /// Make tables, and write, find and watch items
     Table(TableArgs),
+    /// See who reads which shard and how far, and set it
+    Consumer(ConsumerArgs),
     /// See whether everything is in place, and what to do about what is not
     ///
     /// Nothing is written or taken away. With --engine aws: region, credentials, and whether each service answers and
@@ -77,6 +80,7 @@ pub(crate) fn run() -> ExitCode {
         Some(Command::Backup(args)) => (backup::make(&args), args.data.json),
         Some(Command::Restore(args)) => (backup::restore(&args), args.data.json),
         Some(Command::Table(args)) => (table::run(&args), args.data.json),
+        Some(Command::Consumer(args)) => (consumer::run(&args), args.data.json),
         Some(Command::Doctor(args)) => (doctor::run(&args), args.data.json),
         Some(Command::IamPolicy(args)) => (policy::run(&args), false),
         Some(Command::Bench(args)) => (bench::run(&args), args.json),

@@ -26,6 +26,7 @@ mod backup;
 mod blob;
 mod command;
 mod connect;
+mod consumer;
 mod queue;
 mod stream;
 mod table;

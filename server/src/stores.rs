@@ -99,6 +99,13 @@ impl Stores {
     }
 }
 
+/// For those who keep a store beyond a call.
+impl Stores {
+    pub(crate) fn shared_tables(&self) -> Result<Arc<dyn TableStore>> {
+        self.tables.clone().ok_or_else(|| missing("tables"))
+    }
+}
+
 fn missing(what: &str) -> Error {
     Error::Invalid(format!("there are no {what} here: this build does not keep any"))
 }

@@ -76,7 +76,14 @@ fn files_that_the_documents_name_exist() {
 
 #[test]
 fn crates_know_only_what_the_architecture_allows() {
-    for (name, allowed) in [("model", &[][..]), ("engine", &["model"][..]), ("sim", &["model"][..])] {
+    for (name, allowed) in [
+        ("model", &[][..]),
+        ("engine", &["model"][..]),
+        ("aws", &["model"][..]),
+        ("wire", &["model"][..]),
+        ("consumer", &["model"][..]),
+        ("sim", &["model"][..]),
+    ] {
         let manifest = read(&format!("{name}/Cargo.toml"));
         let dependencies = manifest.split("[dependencies]").nth(1).and_then(|rest| rest.split("\n[").next());
         for line in dependencies.expect("dependencies").lines() {
