@@ -49,21 +49,31 @@ impl DataArgs {
         missing: Missing,
         work: impl AsyncFnOnce(&Connection) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        self.run_until_done(command, missing, async |connection, signals| {
+            tokio::select! {
+                result = work(connection) => result,
+                _ = signals.next() => Err(Failure::Interrupted),
+            }
+        })
+    }
+
+    /// The same for a command that decides by itself what a signal means.
+    pub(crate) fn run_until_done(
+        &self,
+        command: &str,
+        missing: Missing,
+        work: impl AsyncFnOnce(&Connection, &mut Signals) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let runtime = runtime::start()?;
         let result = runtime.block_on(async {
             logging::start(None, LogFormat::Text, LOG_DEFAULT)?;
             let mut signals = Signals::take_over()?;
             let metrics = self.metrics.map(|MetricsFormat::Emf| Emf::start()).transpose()?;
             let connection = match self.engine.aws()? {
-                Some(options) => {
-                    Connection::aws(&connect_aws(options).await?, self.engine.fan_out.as_deref())?
-                }
+                Some(options) => Connection::aws(&connect_aws(options).await?, &self.engine)?,
                 None => connect(&self.data, command, missing).await?,
             };
-            let result = tokio::select! {
-                result = work(&connection) => result,
-                _ = signals.next() => Err(Failure::Interrupted),
-            };
+            let result = work(&connection, &mut signals).await;
             // The directory is left in order whatever became of the command.
             let closed = connection.close().await;
             let told = metrics.map_or(Ok(()), Emf::finish);

@@ -1,4 +1,5 @@
 //! A consumer on the embedded engine, and the commands that look at it from outside.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
 
@@ -119,8 +120,11 @@ fn a_consumer_reads_the_engine_through_a_split_and_can_be_looked_at_and_rewound(
         })
     });
     let unused = consumer(&["gc", "--json"]).succeeded().json();
-    assert_eq!(unused["tables"].as_array().unwrap().len(), 3, "{unused}");
-    consumer(&["gc", "--delete", "--yes"]).succeeded();
+    assert_eq!(unused["unused"][0]["tables"].as_array().unwrap().len(), 3, "{unused}");
+    let unnamed = consumer(&["gc", "--delete", "--yes"]);
+    assert_eq!((unnamed.code, unnamed.stderr.contains("<APPLICATIONS>")), (2, true), "{unnamed:#?}");
+    consumer(&["gc", "orders"]).failed(2, &["orders", "consumer ls"]);
+    consumer(&["gc", "billing", "--delete", "--yes"]).succeeded();
     assert_eq!(consumer(&["ls"]).succeeded().stdout, "no application has leases here\n");
     consumer(&["leases", "billing"]).failed(2, &["billing"]);
 }
