@@ -7,7 +7,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `append`, `read`, `follow`, `open`, `queue`, `table`, `blob`, `aws`, `wire` | one bench each: what is done in a round, and which figures come of it |
+//! | `append`, `read`, `follow`, `open`, `queue`, `table`, `blob`, `consumer`, `aws`, `wire` | one bench each: what is done in a round, and which figures come of it |
 //! | `subject` | the engine under test, brought into its steady state |
 //! | `recording` | a disk that notes the sizes of the engine's writes |
 //! | `tasks` | tasks that do the same at the same time |
@@ -22,6 +22,7 @@
 mod append;
 mod aws;
 mod blob;
+mod consumer;
 mod follow;
 mod open;
 mod queue;
@@ -97,6 +98,8 @@ enum BenchCommand {
     Table(Scale),
     /// Put blobs, beside plain files that are written, synced and renamed
     Blob,
+    /// Read with leases, beside bare reads; and how soon a worker begins, hands over and is replaced
+    Consumer,
     /// What the stores on AWS cost, beside bare calls of the SDK
     Aws,
     /// A server of AWS's protocols by its clients, beside servers that others wrote
@@ -149,6 +152,7 @@ async fn measure(command: &BenchCommand, setting: &Setting<'_>) -> Result<Report
         BenchCommand::Queue(scale) => queue::measure(setting, *scale).await,
         BenchCommand::Table(scale) => table::measure(setting, *scale).await,
         BenchCommand::Blob => blob::measure(setting).await,
+        BenchCommand::Consumer => consumer::measure(setting).await,
         BenchCommand::Wire(args) => wire::measure(setting, args).await,
     }
 }

@@ -34,6 +34,9 @@ pub(crate) enum Unit {
     /// Memory.
     #[serde(rename = "MiB")]
     Mebibytes,
+    /// Calls that change a table.
+    #[serde(rename = "writes")]
+    Writes,
 }
 
 impl Unit {
@@ -45,6 +48,7 @@ impl Unit {
             Unit::Milliseconds => format!("{value:.2} ms"),
             Unit::Microseconds => format!("{value:.2} µs"),
             Unit::Mebibytes => format!("{value:.1} MiB"),
+            Unit::Writes => format!("{value:.2} writes"),
         }
     }
 }
