@@ -46,6 +46,7 @@ bench: ## the figures of docs/performance.md
 	cargo run --release --locked --quiet -- bench table
 	cargo run --release --locked --quiet -- bench blob
 	cargo run --release --locked --quiet -- bench cdc
+	cargo run --release --locked --quiet -- bench consumer
 	cargo run --release --locked --quiet -- bench aws
 	bench/peers
 

@@ -16,7 +16,7 @@ use crate::delivery::ShardInfo;
 use crate::lease::held::{Held, Loss};
 use crate::lease::leader::Leader;
 use crate::lease::renew::Book;
-use crate::lease::take::{self, Sightings, View};
+use crate::lease::take::{Ready, Sightings, View};
 use crate::lease::worker::{self, Workers};
 use crate::lease::write;
 use crate::lease::{Lease, LeaseTable};
@@ -153,9 +153,10 @@ impl Coordinator {
         let mut contested = std::mem::take(&mut self.contested);
         contested.retain(|key| leases.iter().any(|lease| lease.key == *key && lease.owner.as_ref() == me));
         self.contested = contested;
-        for lease in leases.iter().filter(|lease| lease.checkpoint_owner.as_ref() == me) {
+        for lease in leases {
             if let Some(held) = self.book.get(&lease.key) {
                 held.note_handoff(lease);
+                held.note_loss(lease);
             }
         }
     }
@@ -183,6 +184,7 @@ impl Coordinator {
             held: &|key| book.get(key).is_some(),
             contested: &|key| contested.contains(key),
             avoided: &|key| avoided.contains_key(key),
+            settled: &self.due.settled,
         };
         let plan = self.sightings.plan(&view);
         let by_key: HashMap<_, _> = leases.iter().map(|lease| (&lease.key, lease)).collect();
@@ -234,8 +236,9 @@ impl Coordinator {
 
     /// Starts the pipelines of leases that are held, whose parents are done.
     fn start_ready(&mut self, leases: &[Lease]) {
-        let unfinished = take::unfinished(leases);
+        let ready = Ready::new(leases, &self.due.settled);
         let by_key: HashMap<_, _> = leases.iter().map(|lease| (&lease.key, lease)).collect();
+        let mut can_start = Vec::new();
         for held in self.book.all() {
             let key = held.info.lease.clone();
             if self.running.contains_key(&key) || self.avoided.contains_key(&key) {
@@ -245,9 +248,12 @@ impl Coordinator {
                 self.book.remove(&key);
                 continue;
             }
-            if by_key.get(&key).is_none_or(|lease| take::is_ready(lease, &unfinished)) {
-                self.start(held);
+            if by_key.get(&key).is_none_or(|lease| ready.is_ready(lease)) {
+                can_start.push(held);
             }
+        }
+        for held in can_start {
+            self.start(held);
         }
     }
 
@@ -303,6 +309,11 @@ impl Coordinator {
                 self.book.remove(&key);
                 self.avoided.insert(key.clone(), now + self.settings.lease_time / 2);
                 self.due.sync_now(matches!(error, Error::ShardNotFound(..)).then_some(key));
+            }
+            Ok((_, End::Broken)) => {
+                metrics::task_panicked("fetcher");
+                tracing::error!(lease = %key, "fetching panicked; the shard begins anew");
+                self.avoided.insert(key, now + RESTART_PAUSE);
             }
             Err(error) if error.is_cancelled() => tracing::warn!(lease = %key, "a shard begins anew"),
             Err(error) => {

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_model::table::TableStore;
-use anabranch_model::{Error, Result, SequenceNumber, TableName, limits};
+use anabranch_model::{Error, Result, SequenceNumber, Shard, ShardSource, TableName, Timestamp, limits};
 
 use crate::lease::item::LEASE_KEY;
 use crate::lease::{Checkpoint, Lease, LeaseTable, TableNames, write};
+use crate::settings::StreamChoice;
+use crate::shards;
 
 /// How long one call may take.
 const CALL_MAX: Duration = Duration::from_secs(10);
@@ -56,6 +58,35 @@ impl Application {
         Err(Error::Unavailable(format!("lease `{key}` changes too often; try again")))
     }
 
+    /// Makes leases for shards of a stream that have none, because they were read to their end long ago and their leases
+    /// were removed. Whoever goes back beyond them begins with those. Shards that were closed before `since` are left
+    /// out. Returns what was made, parents before children.
+    pub async fn revive(
+        &self,
+        source: &Arc<dyn ShardSource>,
+        choice: &StreamChoice,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<Lease>> {
+        let graph = shards::list(source, choice).await?;
+        let known = self.leases().await?;
+        let mut made = Vec::new();
+        let wanted =
+            |shard: &&Shard| !shard.is_open() && shard.closed_at.is_none_or(|closed| closed >= since);
+        for shard in graph.iter().filter(wanted) {
+            let lease = shards::lease_of(shard, choice, Checkpoint::TrimHorizon);
+            if known.iter().any(|known| known.key == lease.key) {
+                continue;
+            }
+            // The counter begins as that of every lease that is made.
+            let lease = Lease { counter: now.as_millis(), ..lease };
+            if self.table.create(&lease).await? {
+                made.push(lease);
+            }
+        }
+        Ok(made)
+    }
+
     /// The checkpoint that makes a record the next one.
     pub fn before(sequence: SequenceNumber) -> Checkpoint {
         sequence.previous().map_or(Checkpoint::TrimHorizon, Checkpoint::behind)
@@ -79,21 +110,28 @@ pub async fn applications(tables: &Arc<dyn TableStore>) -> Result<Vec<TableName>
     Ok(found)
 }
 
-/// Tables that nobody uses any more: of leases without any owner, and those that belong to them.
-pub async fn leftovers(tables: &Arc<dyn TableStore>) -> Result<Vec<TableName>> {
+/// The tables of an application that nobody works for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The application: the name of its table of leases.
+    pub application: TableName,
+    /// All its tables. They hold the only word on how far its streams were processed.
+    pub tables: Vec<TableName>,
+}
+
+/// Applications without any worker: none of their leases has an owner.
+pub async fn leftovers(tables: &Arc<dyn TableStore>) -> Result<Vec<Leftover>> {
     let (names, mut unused) = (names(tables).await?, Vec::new());
     for name in applications(tables).await? {
         let application = Application::open(tables.clone(), &name).await?;
-        let leases = application.leases().await?;
-        if leases.iter().any(|lease| lease.owner.is_some() || lease.checkpoint_owner.is_some()) {
+        if application.leases().await?.iter().any(|lease| lease.reader().is_some()) {
             continue;
         }
         let own = application.table.names().clone();
-        let others = [own.coordinator, own.workers].into_iter().filter(|other| names.contains(other));
-        unused.extend(others);
-        unused.push(name);
+        let all = [own.leases, own.coordinator, own.workers];
+        let tables = all.into_iter().filter(|table| names.contains(table)).collect();
+        unused.push(Leftover { application: name, tables });
     }
-    unused.sort();
     Ok(unused)
 }
 

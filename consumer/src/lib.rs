@@ -92,7 +92,7 @@ pub use consumer::{Consumer, ConsumerBuilder, Handle, TABLE_TEMPLATE};
 pub use delivery::{Delivery, Outcome, Received, ShardInfo};
 pub use driver::{Driver, Report};
 pub use failure::{DeadLetters, FailurePolicy, Finally};
-pub use inspect::{Application, applications, leftovers};
+pub use inspect::{Application, Leftover, applications, leftovers};
 pub use lease::{Checkpoint, Layout, Lease, LeaseTable, TableNames};
 pub use processor::{Processor, ProcessorFactory, process_fn};
 pub use settings::{BalanceBy, InitialPosition, Reading, StreamChoice};

@@ -45,6 +45,8 @@ pub(crate) enum End {
     Finished,
     /// The shard or its stream does not exist.
     Gone(Error),
+    /// The task that fetches panicked; the lease is still ours.
+    Broken,
 }
 
 /// What one shard needs.
@@ -66,6 +68,7 @@ enum Read {
     AskedToGo,
     Ended(Vec<ShardId>),
     Gone(Error),
+    Broken,
 }
 
 impl Pipeline {
@@ -102,6 +105,7 @@ impl Pipeline {
                 work.lease_lost().await;
                 End::Gone(error)
             }
+            Ok(Read::Broken) => End::Broken,
             Ok(Read::AskedToGo) => self.go(work).await,
             Ok(Read::Ended(children)) => self.end(work, children).await,
         }
@@ -156,7 +160,7 @@ impl Pipeline {
                     }
                     Some(Fetched::Gone(error)) => end = Some(Read::Gone(error)),
                     // The fetcher ended without a word, so it panicked.
-                    None => end = Some(Read::Gone(Error::Unavailable("fetching broke off".to_owned()))),
+                    None => return Read::Broken,
                 },
             }
         }

@@ -139,6 +139,12 @@ impl Settings {
         self.lease_time / 2
     }
 
+    /// How long a worker may take to hand a lease over. It may drain twice: the call that is under way, and what it
+    /// deferred.
+    pub(crate) fn handoff_max(&self) -> Duration {
+        self.drain_max * 2 + self.lease_time
+    }
+
     /// The counter of a lease that is made. It begins with the time, so that a lease which is deleted and made again does
     /// not repeat a counter that somebody still has in mind.
     pub(crate) fn first_counter(&self) -> u64 {

@@ -43,6 +43,7 @@ pub(crate) fn start(initial: InitialPosition) -> Checkpoint {
 
 /// Leases that are missing, given those that there are. The shards must have been listed *before* the leases were read: the
 /// leases of children are made before their parent's says that it has ended, so what is missing then is missing indeed.
+/// And a lease is removed only when its children are under way, so a parent of one that is not has lost its lease.
 pub(crate) fn missing(
     graph: &ShardGraph,
     leases: &HashMap<SmolStr, Lease>,
@@ -51,20 +52,27 @@ pub(crate) fn missing(
 ) -> Vec<Lease> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
-    let mut waiting: Vec<&Shard> = graph.open().collect();
+    let lease = |id: &ShardId| leases.get(&choice.lease_key(id));
+    // One that somebody set back to its beginning is untouched again, whatever became of its children.
+    let set_back = graph.iter().filter(|shard| lease(&shard.id).is_some_and(Lease::is_untouched));
+    let mut waiting: Vec<&Shard> = graph.open().chain(set_back).collect();
     while let Some(shard) = waiting.pop() {
-        if !seen.insert(shard.id.clone()) || leases.contains_key(&choice.lease_key(&shard.id)) {
+        if !seen.insert(shard.id.clone()) {
             continue;
         }
-        let lease = |parent: &ShardId| leases.get(&choice.lease_key(parent));
-        let known: Vec<_> = shard.parents.iter().filter_map(lease).collect();
+        let own = lease(&shard.id);
+        if own.is_some_and(|lease| !lease.is_untouched()) {
+            continue;
+        }
+        // Every parent is looked at; whoever has begun stops there.
         let listed = shard.parents.iter().filter_map(|parent| graph.get(parent));
-        let unknown: Vec<_> =
-            listed.filter(|parent| lease(&parent.id).is_none() && matters(parent, initial)).collect();
+        let wanted: Vec<_> = listed.filter(|parent| matters(parent, initial)).collect();
+        waiting.extend(&wanted);
+        let known: Vec<_> = shard.parents.iter().filter_map(lease).collect();
         // A parent that is being read makes the lease itself when it ends; one without a lease needs one first.
-        let waits = known.iter().any(|lease| lease.checkpoint != Checkpoint::ShardEnd);
-        if waits || !unknown.is_empty() {
-            waiting.extend(unknown);
+        let waits = known.iter().any(|lease| lease.checkpoint != Checkpoint::ShardEnd)
+            || wanted.iter().any(|parent| lease(&parent.id).is_none());
+        if own.is_some() || waits {
             continue;
         }
         // Where nobody has read anything it begins where the application wants to begin.
@@ -73,6 +81,20 @@ pub(crate) fn missing(
     }
     found.sort_by(|a, b| a.key.cmp(&b.key));
     found
+}
+
+/// Keys of leases that are not there and need not be, although children of theirs are untouched: their shards are gone, or
+/// hold nothing that is wanted.
+pub(crate) fn settled(
+    graph: &ShardGraph,
+    leases: &HashMap<SmolStr, Lease>,
+    choice: &StreamChoice,
+    initial: InitialPosition,
+) -> HashSet<SmolStr> {
+    let untouched = leases.values().filter(|lease| lease.stream == choice.identifier && lease.is_untouched());
+    let needless = |parent: &&ShardId| !graph.get(parent).is_some_and(|shard| matters(shard, initial));
+    let parents = untouched.flat_map(|lease| &lease.parents).filter(needless);
+    parents.map(|parent| choice.lease_key(parent)).filter(|key| !leases.contains_key(key)).collect()
 }
 
 /// Whether a closed shard has anything that the application wants.

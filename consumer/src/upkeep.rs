@@ -1,13 +1,14 @@
 //! What is done now and then beside reading: saying that this worker lives, leading, spreading the leases, and looking
 //! for shards without a lease and leases without a shard.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use anabranch_model::{Error, Result, ShardGraph, ShardId};
 use smol_str::SmolStr;
 
 use crate::coordinator::Coordinator;
+use crate::lease::take::Ready;
 use crate::lease::{Checkpoint, Lease, balance, worker, write};
 use crate::metrics;
 use crate::settings::StreamChoice;
@@ -23,10 +24,14 @@ pub(crate) struct Due {
     lead: Duration,
     balance: Duration,
     sync: Duration,
+    /// When the shards are looked at again for the sake of leases that wait for parents without one.
+    settle: Duration,
     /// Shards that were found to be gone.
     gone: Vec<SmolStr>,
     /// How often a lease has contradicted its shard in a row.
     contradicted: HashMap<SmolStr, u32>,
+    /// Keys of leases that are not there and need not be, as the last look at the shards showed.
+    pub(crate) settled: HashSet<SmolStr>,
 }
 
 impl Due {
@@ -66,7 +71,13 @@ impl Coordinator {
         }
         let leads = self.leader.leads(&self.settings);
         // An application without leases cannot wait for a leader, and whoever found a shard gone says so at once.
-        let urgent = leases.is_empty() || !self.due.gone.is_empty();
+        let ready = Ready::new(leases, &self.due.settled);
+        let doubtful = leases.iter().any(|lease| ready.is_in_doubt(lease) && self.place_of(lease).is_some());
+        if doubtful && now >= self.due.settle {
+            self.due.settle = now + self.settings.lease_time / 10;
+            self.due.sync = Duration::ZERO;
+        }
+        let urgent = leases.is_empty() || !self.due.gone.is_empty() || doubtful;
         if (leads || urgent) && now >= self.due.sync {
             self.due.sync = now + self.settings.sync_every;
             if let Err(error) = self.sync(leads).await {
@@ -92,6 +103,15 @@ impl Coordinator {
         let readers = self.sightings.readers(leases, now, lease_time);
         let owns = |worker: &SmolStr| leases.iter().any(|lease| lease.reader() == Some(worker));
         alive.retain(|worker| readers.contains(worker) || !owns(worker));
+        for lease in leases {
+            let (Some(owner), Some(reader)) = (&lease.owner, &lease.checkpoint_owner) else { continue };
+            if self.sightings.asked_for(lease, now) < self.settings.handoff_max() {
+                continue;
+            }
+            if self.ports.table.unless_refused(write::assign(&lease.key, owner, reader)).await? {
+                tracing::warn!(lease = %lease.key, from = %reader, to = %owner, "a handoff took too long");
+            }
+        }
         for step in balance::plan(leases, &alive, self.settings.balance) {
             let write = write::ask_for_handoff(&step.lease, &step.from, &step.to);
             if self.ports.table.unless_refused(write).await? {
@@ -103,6 +123,7 @@ impl Coordinator {
 
     /// Brings leases and shards together.
     async fn sync(&mut self, leads: bool) -> Result<()> {
+        let mut settled = HashSet::new();
         for choice in self.settings.clone().streams.iter() {
             // The shards first: see `shards::missing`.
             let graph = match shards::list(&self.ports.source, choice).await {
@@ -126,7 +147,11 @@ impl Coordinator {
             if leads {
                 self.tidy(&graph, &leases, choice).await?;
             }
+            let leases = self.ports.table.leases().await?;
+            let leases = leases.into_iter().map(|lease| (lease.key.clone(), lease)).collect();
+            settled.extend(shards::settled(&graph, &leases, choice, self.settings.initial));
         }
+        self.due.settled = settled;
         self.due.gone.clear();
         Ok(())
     }

@@ -225,3 +225,29 @@ async fn a_handoff_that_another_leader_asks_for_is_answered() {
     assert!(took >= seconds(9), "not before the other one's time was over: {took:?}");
     one.stop().await;
 }
+
+/// A worker that is asked and goes on renewing without letting go, as some do, loses the lease in the end.
+#[tokio::test(start_paused = true)]
+async fn a_handoff_that_is_never_answered_is_ended_by_the_leader() {
+    let world = World::new(2).await;
+    world.put(0..10).await;
+    let one = run(world.builder("one").drain_max(seconds(5)).leases_max(1));
+    world.until("it reads one shard", seconds(5), async || world.owners().await.get("one") == Some(&1)).await;
+    let leases = world.leases().await;
+    let foreign = leases.values().find(|lease| lease.owner.is_none()).unwrap().key.to_string();
+    let (name, key) = (TableName::new("app-1").unwrap(), Item::new().with("leaseKey", foreign.as_str()));
+    let ask = Update::new().set("leaseOwner", "one").set("checkpointOwner", "java");
+    world.tables.write(&name, Write::update(key.clone(), ask)).await.unwrap();
+    let mut waited = 0;
+    while world.leases().await[&foreign].checkpoint_owner.is_some() {
+        assert!(waited < 40, "it stays where it is");
+        waited += 1;
+        let renew = Update::new().add("leaseCounter", 1);
+        let renewed = Write::update(key.clone(), renew).when(path("checkpointOwner").equals("java"));
+        let _ = world.tables.write(&name, renewed).await;
+        pause(seconds(1)).await;
+    }
+    assert!(waited >= 20, "not before two drains and a lease: {waited} s");
+    assert_eq!(world.leases().await[&foreign].owner.as_deref(), Some("one"));
+    one.stop().await;
+}

@@ -296,3 +296,31 @@ async fn a_stream_that_is_made_again_is_read_anew() {
     world.expect_all(40);
     one.stop().await;
 }
+
+/// The same while nobody looks, and at once: the leases of the old stream are all that is left of it.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_made_again_behind_our_back_is_read_anew() {
+    for runs in [true, false] {
+        let world = World::new(2).await;
+        world.put(0..20).await;
+        let one = run(world.builder("one").sync_every(seconds(5)));
+        world.until("the old stream", seconds(2), async || world.seen.count() == 20).await;
+        world.streams.split(&world.stream, &ShardId::numbered(0), HashKey::new(7)).await.unwrap();
+        world.put(20..40).await;
+        world.until("its children", seconds(5), async || world.seen.count() == 40).await;
+        let mut one = Some(one);
+        if !runs {
+            one.take().unwrap().stop().await;
+        }
+        world.streams.delete_stream(&world.stream).await.unwrap();
+        let options = StreamOptions { shards: 2, ..StreamOptions::default() };
+        world.streams.create_stream(&world.stream, options).await.unwrap();
+        world.put(40..60).await;
+        let one = one.unwrap_or_else(|| run(world.builder("two").sync_every(seconds(5))));
+        world.until("the new stream", seconds(90), async || world.seen.different() == 60).await;
+        world.expect_all(60);
+        one.stop().await;
+        let leases = world.leases().await;
+        assert_eq!(leases.len(), 2, "nothing of the old stream is left: {leases:?}");
+    }
+}

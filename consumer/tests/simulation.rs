@@ -3,26 +3,35 @@
 //! `ANABRANCH_SIM_SEED=n` runs one seed, `ANABRANCH_SIM_SEEDS=n` so many; `make sim` runs many.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_consumer::{Application, Checkpoint, Lease};
 use anabranch_model::table::{Item, TableStore, Write};
-use anabranch_model::{Clock, Dice, HashKey, ShardGraph, ShardSource, StreamStore, TableName, Timestamp};
+use anabranch_model::{
+    Clock, Dice, HashKey, ShardGraph, ShardId, ShardSource, StreamStore, TableName, Timestamp,
+};
 use parking_lot::Mutex;
-use world::faulty::{Audit, Faulty, Weather};
-use world::{Running, World, pause, run, seconds};
+use world::faulty::{Audit, DRAIN_MAX, Faulty, Weather};
+use world::{Pace, Running, World, pause, run, seconds};
 
 mod world;
 
 /// Seeds that `make test` runs, over all tests here.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 1_000;
 /// Tests that share the seeds.
 const PARTS: u64 = 4;
 const LEASE_TIME: Duration = seconds(10);
 /// How long the weather is bad.
 const STORM: Duration = seconds(90);
-/// When everything must be in order again after the weather has cleared.
-const RECOVERY: Duration = seconds(120);
+/// When every shard must have an owner after the weather has cleared: a lock of a leader that died runs out, and a write
+/// that was long under way disturbs once more.
+const OWNED: Duration = seconds(60);
+/// When everything must be read: a batch may just have begun that takes ten lease times.
+const RECOVERY: Duration = seconds(240);
+/// How often a storm looks whether it is over.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// A clock that can stop, as that of a process does that is stopped, and whose calendar can be set.
 struct WorkerClock {
@@ -49,6 +58,7 @@ struct Worker {
     clock: Arc<WorkerClock>,
     weather: Arc<Mutex<Weather>>,
     clears_at: Duration,
+    pace: Pace,
 }
 
 struct Storm {
@@ -79,6 +89,7 @@ impl Storm {
     fn start(&mut self, name: Option<String>) {
         self.named += 1;
         let name = name.unwrap_or_else(|| format!("worker-{}", self.named));
+        self.audit.note(&format!("{name} starts"));
         let clock = Arc::new(WorkerClock {
             inner: self.world.clock.clone(),
             frozen: Mutex::new(None),
@@ -93,17 +104,18 @@ impl Storm {
             dice: Arc::new(Dice::new(self.dice.roll())),
             audit: self.audit.clone(),
         };
-        let takes = Duration::from_millis(self.chance(300));
-        let builder =
-            self.world.builder_on(&name, Arc::new(self.world.streams.clone()), Arc::new(tables), takes);
+        let pace = Pace::from(Duration::from_millis(self.chance(300)));
+        let streams = Arc::new(self.world.streams.clone());
+        let builder = self.world.builder_on(&name, streams, Arc::new(tables), pace.clone());
         let builder = builder
             .clock(clock.clone())
             .seed(self.dice.roll())
             .lease_time(LEASE_TIME)
             .sync_every(seconds(7))
-            .drain_max(seconds(5))
+            .drain_max(DRAIN_MAX)
             .checkpoint_every(seconds(1 + self.chance(10)));
-        self.workers.push(Worker { name, running: run(builder), clock, weather, clears_at: Duration::ZERO });
+        let (running, clears_at) = (run(builder), Duration::ZERO);
+        self.workers.push(Worker { name, running, clock, weather, clears_at, pace });
     }
 
     /// Something happens.
@@ -111,7 +123,10 @@ impl Storm {
         let now = self.world.clock.elapsed();
         let at = self.chance(self.workers.len().max(1) as u64) as usize;
         let lasting = self.dice.between(seconds(1), seconds(25));
-        let weather = match self.chance(16) {
+        let what = self.chance(19);
+        let whom = self.workers.get(at).map_or("nobody", |worker| worker.name.as_str());
+        self.audit.note(&format!("event {what}, {whom}"));
+        let weather = match what {
             0..=3 => return self.put_some().await,
             4 => return self.reshard().await,
             5 => Weather { cut_off: true, ..Weather::default() },
@@ -130,6 +145,15 @@ impl Storm {
                 Weather { late: 60, frozen: true, ..Weather::default() }
             }
             14 => return self.delete_something().await,
+            15 => {
+                // Back-pressure for ten lease times.
+                if let Some(worker) = self.workers.get(at) {
+                    *worker.pace.next.lock() = LEASE_TIME * 10;
+                }
+                return;
+            }
+            16 => Weather { panics: 10, ..Weather::default() },
+            17 => return self.rewind().await,
             _ => {
                 let day_ms = 24 * 3600 * 1000;
                 let by = if self.chance(2) == 0 { day_ms } else { -day_ms };
@@ -211,6 +235,18 @@ impl Storm {
         let _ = self.world.tables.write(&table, delete).await;
     }
 
+    /// Somebody wants a shard to be read again from its beginning.
+    async fn rewind(&mut self) {
+        let keys: Vec<_> = self.world.leases().await.into_keys().collect();
+        let tables = Arc::new(self.world.tables.clone());
+        if let Ok(application) = Application::open(tables, &self.leases()).await
+            && !keys.is_empty()
+        {
+            let key = &keys[self.chance(keys.len() as u64) as usize];
+            application.set_checkpoint(key, Checkpoint::TrimHorizon).await.unwrap();
+        }
+    }
+
     fn clear_up(&self, now: Duration) {
         for worker in self.workers.iter().filter(|worker| now >= worker.clears_at) {
             worker.clear();
@@ -228,21 +264,22 @@ impl Storm {
             self.step().await;
         }
         self.clear_up(Duration::MAX);
+        // A batch that takes ten lease times goes on to its end, but none begins any more.
+        for worker in &self.workers {
+            *worker.pace.next.lock() = Duration::ZERO;
+        }
         if self.workers.is_empty() {
             self.start(None);
         }
         self.put_some().await;
-        let expected = self.put;
-        let seen = self.world.seen.clone();
-        let complete = async || {
-            let mut data = seen.data();
-            data.sort();
-            data.dedup();
-            data.len() == expected
-        };
-        self.world.until("everything is read", RECOVERY, complete).await;
+        let under_way = async || self.all_under_way().await;
+        self.world.until_looking(LOOK, "every shard is under way", OWNED, under_way).await;
+        let (seen, put) = (self.world.seen.clone(), self.put);
+        let complete = async || seen.different() == put;
+        self.world.until_looking(LOOK, "everything is read", RECOVERY, complete).await;
         self.world.expect_all(self.put);
-        self.world.until("every shard has an owner", RECOVERY, async || self.all_owned().await).await;
+        let all_owned = async || self.all_owned().await;
+        self.world.until_looking(LOOK, "every open shard has an owner", RECOVERY, all_owned).await;
         let mut last = String::new();
         for worker in self.workers {
             last = worker.name;
@@ -258,13 +295,38 @@ impl Storm {
         trace
     }
 
+    fn lives(&self, owner: &str) -> bool {
+        self.workers.iter().any(|worker| worker.name == owner)
+    }
+
+    /// Whether every open shard has an owner that lives.
     async fn all_owned(&self) -> bool {
-        let leases = self.world.leases().await;
-        let graph = self.graph().await;
-        let lives = |owner: &str| self.workers.iter().any(|worker| worker.name == owner);
-        let owned =
-            |key: &str| leases.get(key).is_some_and(|lease| lease.owner.as_deref().is_some_and(lives));
-        graph.open().all(|shard| owned(shard.id.as_str()))
+        let (leases, graph) = (self.world.leases().await, self.graph().await);
+        let owner = |id: &ShardId| leases.get(id.as_str()).and_then(|lease| lease.owner.clone());
+        graph.open().all(|shard| owner(&shard.id).is_some_and(|owner| self.lives(&owner)))
+    }
+
+    /// Whether what can be read of every open shard is read by somebody: itself, or else its parents.
+    async fn all_under_way(&self) -> bool {
+        let (leases, graph) = (self.world.leases().await, self.graph().await);
+        graph.open().all(|shard| self.is_under_way(&leases, &graph, &shard.id))
+    }
+
+    fn is_under_way(&self, leases: &BTreeMap<String, Lease>, graph: &ShardGraph, shard: &ShardId) -> bool {
+        let unfinished = |id: &&ShardId| {
+            leases.get(id.as_str()).is_some_and(|lease| lease.checkpoint != Checkpoint::ShardEnd)
+        };
+        let parents = graph.get(shard).map(|shard| shard.parents.clone()).unwrap_or_default();
+        let waits_for: Vec<_> = parents.iter().filter(unfinished).collect();
+        match leases.get(shard.as_str()) {
+            _ if !waits_for.is_empty() => {
+                waits_for.iter().all(|parent| self.is_under_way(leases, graph, parent))
+            }
+            Some(lease) => lease.owner.as_deref().is_some_and(|owner| self.lives(owner)),
+            None => {
+                !parents.is_empty() && parents.iter().all(|parent| self.is_under_way(leases, graph, parent))
+            }
+        }
     }
 }
 
@@ -278,10 +340,20 @@ impl Worker {
 fn run_seed(seed: u64) -> Vec<String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let watched = Mutex::new(None);
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        runtime.block_on(async { Storm::new(seed).await.run().await })
+        runtime.block_on(async {
+            let storm = Storm::new(seed).await;
+            *watched.lock() = Some(storm.audit.clone());
+            storm.run().await
+        })
     }));
     result.unwrap_or_else(|panic| {
+        if variable("ANABRANCH_SIM_SEED").is_some()
+            && let Some(audit) = watched.lock().as_ref()
+        {
+            eprintln!("{}", audit.trace().join("\n"));
+        }
         eprintln!(
             "seed {seed} failed; replay it with\n  ANABRANCH_SIM_SEED={seed} cargo nextest run -p \
              anabranch-consumer --test simulation a_single_seed"

@@ -1,6 +1,7 @@
 //! Which engine a command works on: the embedded one in a directory of this machine, or AWS.
 
 use std::hash::{BuildHasher, RandomState};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use anabranch_aws::{Aws, AwsOptions};
@@ -37,12 +38,34 @@ pub(crate) struct EngineArgs {
     /// With --engine aws: follow streams by enhanced fan-out, as this consumer; it is registered if need be
     #[arg(long, global = true, value_name = "CONSUMER")]
     pub(crate) fan_out: Option<String>,
+    /// With --engine aws: what is reserved for tables that are made, in units a second [default: paid by request]
+    #[arg(long, global = true, value_name = "READS,WRITES")]
+    pub(crate) capacity: Option<Capacity>,
+}
+
+/// What is reserved for a table of DynamoDB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Capacity {
+    pub(crate) reads: u32,
+    pub(crate) writes: u32,
+}
+
+impl FromStr for Capacity {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once(',').map(|(reads, writes)| (reads.trim().parse(), writes.trim().parse()));
+        match parts {
+            Some((Ok(reads), Ok(writes))) if reads > 0 && writes > 0 => Ok(Capacity { reads, writes }),
+            _ => Err("a capacity is two whole numbers from 1 on, for instance 10,5".to_owned()),
+        }
+    }
 }
 
 impl EngineArgs {
     /// What the connection to AWS is told; none if AWS is not the engine.
     pub(crate) fn aws(&self) -> Result<Option<AwsOptions>, Failure> {
-        let EngineArgs { engine, endpoint, region, profile, fan_out } = self;
+        let EngineArgs { engine, endpoint, region, profile, fan_out, capacity } = self;
         match engine {
             EngineName::Aws => Ok(Some(AwsOptions {
                 endpoint: endpoint.clone(),
@@ -51,9 +74,14 @@ impl EngineArgs {
                 ..AwsOptions::default()
             })),
             EngineName::Embedded => {
-                let given =
-                    [("endpoint", endpoint), ("region", region), ("profile", profile), ("fan-out", fan_out)];
-                match given.iter().find(|(_, value)| value.is_some()) {
+                let given = [
+                    ("endpoint", endpoint.is_some()),
+                    ("region", region.is_some()),
+                    ("profile", profile.is_some()),
+                    ("fan-out", fan_out.is_some()),
+                    ("capacity", capacity.is_some()),
+                ];
+                match given.iter().find(|(_, given)| *given) {
                     None => Ok(None),
                     Some((flag, _)) => Err(Failure::usage(
                         format!("--{flag} is about AWS, and the engine is the embedded one"),
@@ -88,13 +116,15 @@ pub(crate) struct DirectoryArgs {
     profile: Option<String>,
     #[arg(long, hide = true)]
     fan_out: Option<String>,
+    #[arg(long, hide = true)]
+    capacity: Option<Capacity>,
 }
 
 impl DirectoryArgs {
     /// Refuses AWS, and what is about AWS.
     pub(crate) fn check(&self, why: &str, instead: &str) -> Result<(), Failure> {
-        let DirectoryArgs { engine, endpoint, region, profile, fan_out } = self.clone();
-        EngineArgs { engine, endpoint, region, profile, fan_out }.directory_only(why, instead)
+        let DirectoryArgs { engine, endpoint, region, profile, fan_out, capacity } = self.clone();
+        EngineArgs { engine, endpoint, region, profile, fan_out, capacity }.directory_only(why, instead)
     }
 }
 
@@ -115,5 +145,15 @@ mod tests {
         assert!(args.aws().is_err());
         assert!(EngineArgs { engine: EngineName::Aws, ..args }.aws().is_ok_and(|options| options.is_some()));
         assert!(EngineArgs::default().aws().is_ok_and(|options| options.is_none()));
+    }
+
+    #[test]
+    fn a_capacity_is_two_numbers() {
+        assert_eq!("10, 5".parse(), Ok(Capacity { reads: 10, writes: 5 }));
+        for text in ["", "10", "0,5", "5,0", "-1,5", "a,b", "1,2,3"] {
+            assert!(text.parse::<Capacity>().is_err(), "{text}");
+        }
+        let args = EngineArgs { capacity: Some(Capacity { reads: 1, writes: 1 }), ..EngineArgs::default() };
+        assert!(args.aws().is_err(), "a directory charges nothing");
     }
 }

@@ -11,6 +11,7 @@ use crate::bench::BenchArgs;
 use crate::blob::BlobArgs;
 use crate::bots::RunArgs;
 use crate::cdc::CdcArgs;
+use crate::consumer::ConsumerArgs;
 use crate::doctor::DoctorArgs;
 use crate::failure::Failure;
 use crate::fleet::FleetArgs;
@@ -19,7 +20,7 @@ use crate::queue::QueueArgs;
 use crate::stream::StreamArgs;
 use crate::table::TableArgs;
 use crate::up::UpArgs;
-use crate::{backup, bench, blob, bots, cdc, doctor, fleet, output, policy, queue, stream, table, up};
+use crate::{backup, bench, blob, bots, cdc, consumer, doctor, fleet, output, policy, queue, stream, table, up};
 
 /// An event bus in one binary: durable, ordered, sharded streams.
 ///
@@ -55,6 +56,8 @@ enum Command {
     Cdc(CdcArgs),
     /// Play a fleet of sensors that send submissions to a queue
     Fleet(FleetArgs),
+    /// See who reads which shard and how far, and set it
+    Consumer(ConsumerArgs),
     /// See whether everything is in place, and what to do about what is not
     ///
     /// Nothing is written or taken away. With --engine aws: region, credentials, and whether each service answers and
@@ -89,6 +92,7 @@ pub(crate) fn run() -> ExitCode {
         Some(Command::Run(args)) => (bots::run(&args), args.data.json),
         Some(Command::Cdc(args)) => (cdc::run(&args), args.data.json),
         Some(Command::Fleet(args)) => (fleet::run(&args), args.data.json),
+        Some(Command::Consumer(args)) => (consumer::run(&args), args.data.json),
         Some(Command::Doctor(args)) => (doctor::run(&args), args.data.json),
         Some(Command::IamPolicy(args)) => (policy::run(&args), false),
         Some(Command::Bench(args)) => (bench::run(&args), args.json),

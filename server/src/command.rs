@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::runtime::{self, Signals};
 
 /// What a command logs unless it is told otherwise. What the SDK finds noteworthy is in the error of the command.
-const LOG_DEFAULT: &str = "warn,aws_config=off,aws_smithy_runtime=off,aws_runtime=off";
+pub(crate) const LOG_DEFAULT: &str = "warn,aws_config=off,aws_smithy_runtime=off,aws_runtime=off";
 
 /// Arguments of every command on data.
 #[derive(Debug, Args)]
@@ -84,7 +84,7 @@ impl DataArgs {
 
     async fn connect(&self, command: &str, missing: Missing) -> Result<Connection, Failure> {
         match self.engine.aws()? {
-            Some(options) => Connection::aws(&connect_aws(options).await?, self.engine.fan_out.as_deref()),
+            Some(options) => Connection::aws(&connect_aws(options).await?, &self.engine),
             None => connect(&self.data, command, missing).await,
         }
     }

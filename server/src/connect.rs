@@ -22,6 +22,7 @@ use futures_core::Stream;
 use futures_util::stream;
 
 use crate::api::wire::{BackupLine, EngineBody};
+use crate::backend::EngineArgs;
 use crate::backup::{self, Backups};
 use crate::failure::Failure;
 use crate::remote::Remote;
@@ -98,8 +99,8 @@ impl Connection {
     }
 
     /// The services of AWS.
-    pub(crate) fn aws(aws: &Aws, fan_out: Option<&str>) -> Result<Self, Failure> {
-        Ok(Connection { stores: Stores::on(aws, fan_out)?, place: Place::Aws(Box::new(aws.clone())) })
+    pub(crate) fn aws(aws: &Aws, args: &EngineArgs) -> Result<Self, Failure> {
+        Ok(Connection { stores: Stores::on(aws, args)?, place: Place::Aws(Box::new(aws.clone())) })
     }
 
     /// The stores.

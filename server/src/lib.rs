@@ -28,6 +28,7 @@ mod bots;
 mod cdc;
 mod command;
 mod connect;
+mod consumer;
 mod queue;
 mod stream;
 mod table;

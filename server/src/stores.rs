@@ -8,6 +8,7 @@ use anabranch_engine::Engine;
 use anabranch_model::{Admin, BlobStore, Error, QueueStore, Result, StreamStore, TableStore};
 use anabranch_wire::Ports;
 
+use crate::backend::EngineArgs;
 use crate::remote::Remote;
 
 /// Stores by what they keep. Some may be missing: calls on them are refused.
@@ -35,14 +36,19 @@ impl Stores {
         stores.with_blobs(remote.clone()).with_tables(remote)
     }
 
-    /// What the services of AWS keep. Streams are followed by fan-out if there is a name for the consumer.
-    pub(crate) fn on(aws: &Aws, fan_out: Option<&str>) -> Result<Self> {
-        let streams = match fan_out {
+    /// What the services of AWS keep. Streams are followed by fan-out if there is a name for the consumer, and tables are
+    /// paid for as the arguments say.
+    pub(crate) fn on(aws: &Aws, args: &EngineArgs) -> Result<Self> {
+        let streams = match args.fan_out.as_deref() {
             Some(consumer) => Streams::new(aws).with_fan_out(consumer)?,
             None => Streams::new(aws),
         };
+        let tables = match args.capacity {
+            Some(capacity) => Tables::new(aws).reserving(capacity.reads, capacity.writes)?,
+            None => Tables::new(aws),
+        };
         let stores = Stores::default().with_streams(Arc::new(streams));
-        let stores = stores.with_queues(Arc::new(Queues::new(aws))).with_tables(Arc::new(Tables::new(aws)));
+        let stores = stores.with_queues(Arc::new(Queues::new(aws))).with_tables(Arc::new(tables));
         Ok(stores.with_blobs(Arc::new(Blobs::new(aws)?)))
     }
 

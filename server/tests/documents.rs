@@ -79,6 +79,8 @@ fn crates_know_only_what_the_architecture_allows() {
     for (name, allowed) in [
         ("model", &[][..]),
         ("engine", &["model"][..]),
+        ("aws", &["model"][..]),
+        ("wire", &["model"][..]),
         ("sim", &["model"][..]),
         ("consumer", &["model"][..]),
         ("producer", &["model"][..]),

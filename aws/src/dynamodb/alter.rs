@@ -7,11 +7,11 @@ use anabranch_model::{Error, Result, TableName};
 use aws_sdk_dynamodb::operation::update_table::builders::UpdateTableFluentBuilder;
 use aws_sdk_dynamodb::types::{
     CreateGlobalSecondaryIndexAction, DeleteGlobalSecondaryIndexAction, GlobalSecondaryIndexUpdate,
-    ProvisionedThroughput, TableDescription, TimeToLiveSpecification,
+    TableDescription, TimeToLiveSpecification,
 };
 
-use super::manage::{busy, definitions, key_schema, projection, stream_specification};
-use super::{CHANGE_PATIENCE, Tables, action, built};
+use super::manage::{busy, definitions, key_schema, projection, provisioned, stream_specification};
+use super::{CHANGE_PATIENCE, Capacity, Tables, action, built};
 use crate::call::Deadline;
 use crate::failure::{Kind, Outcome};
 
@@ -170,12 +170,9 @@ fn create_index(
     let reserved = described.provisioned_throughput.as_ref();
     let reserved = reserved.and_then(|reserved| {
         let (reads, writes) = (reserved.read_capacity_units?, reserved.write_capacity_units?);
-        (reads > 0 && writes > 0).then_some((reads, writes))
+        (reads > 0 && writes > 0).then_some(Capacity { reads, writes })
     });
-    let reserved = reserved.map(|(reads, writes)| {
-        let builder = ProvisionedThroughput::builder();
-        built(builder.read_capacity_units(reads).write_capacity_units(writes).build())
-    });
+    let reserved = reserved.map(provisioned);
     let builder = CreateGlobalSecondaryIndexAction::builder()
         .index_name(index.name.as_str())
         .set_key_schema(Some(key_schema(&index.key)?))

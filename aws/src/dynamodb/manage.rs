@@ -8,11 +8,11 @@ use anabranch_model::table::{
 use anabranch_model::{Error, Page, Result, TableName, limits};
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, LocalSecondaryIndex,
-    Projection, ProjectionType, ScalarAttributeType, StreamSpecification, StreamViewType, TableDescription,
-    TableStatus,
+    Projection, ProjectionType, ProvisionedThroughput, ScalarAttributeType, StreamSpecification,
+    StreamViewType, TableDescription, TableStatus,
 };
 
-use super::{CHANGE_PATIENCE, Tables, action, built, strange};
+use super::{CHANGE_PATIENCE, Capacity, Tables, action, built, strange};
 use crate::call::Deadline;
 use crate::change::Change;
 use crate::failure::Kind;
@@ -39,7 +39,10 @@ impl Tables {
         let definitions = definitions(options)?;
         let key = key_schema(&options.key)?;
         let of_scope = |scope| options.indexes.iter().filter(move |index| index.scope == scope);
-        let global = of_scope(IndexScope::Global).map(global_index).collect::<Result<Vec<_>>>()?;
+        let reserved = self.capacity.map(provisioned).transpose()?;
+        let billing = if reserved.is_some() { BillingMode::Provisioned } else { BillingMode::PayPerRequest };
+        let global = of_scope(IndexScope::Global).map(|index| global_index(index, reserved.as_ref()));
+        let global = global.collect::<Result<Vec<_>>>()?;
         let local = of_scope(IndexScope::Local).map(local_index).collect::<Result<Vec<_>>>()?;
         let changes = options.changes.map(|view| stream_specification(Some(view))).transpose()?;
         if self.look_for(table, deadline).await?.is_some() {
@@ -49,7 +52,8 @@ impl Tables {
             self.client
                 .create_table()
                 .table_name(table.as_str())
-                .billing_mode(BillingMode::PayPerRequest)
+                .billing_mode(billing.clone())
+                .set_provisioned_throughput(reserved.clone())
                 .set_attribute_definitions(Some(definitions.clone()))
                 .set_key_schema(Some(key.clone()))
                 .set_global_secondary_indexes((!global.is_empty()).then(|| global.clone()))
@@ -162,8 +166,18 @@ pub(super) fn projection(projection: &IndexProjection) -> Projection {
     .build()
 }
 
-fn global_index(index: &IndexOptions) -> Result<GlobalSecondaryIndex> {
+/// What is reserved, as it is asked for.
+pub(super) fn provisioned(capacity: Capacity) -> Result<ProvisionedThroughput> {
+    let builder = ProvisionedThroughput::builder().read_capacity_units(capacity.reads);
+    built(builder.write_capacity_units(capacity.writes).build())
+}
+
+fn global_index(
+    index: &IndexOptions,
+    reserved: Option<&ProvisionedThroughput>,
+) -> Result<GlobalSecondaryIndex> {
     let builder = GlobalSecondaryIndex::builder().index_name(index.name.as_str());
+    let builder = builder.set_provisioned_throughput(reserved.cloned());
     let builder = builder.set_key_schema(Some(key_schema(&index.key)?));
     built(builder.projection(projection(&index.projection)).build())
 }

@@ -45,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a change of a table may take: DynamoDB needs up to a minute for some.
 const CHANGE_PATIENCE: Duration = Duration::from_secs(180);
 
-/// Tables on DynamoDB, charged by the request. Cheap to clone: the clones share connections and limits.
+/// Tables on DynamoDB. Those that it makes are charged by the request, unless it [reserves](Tables::reserving). Cheap to clone: the clones share connections and limits.
 ///
 /// A write whose outcome nobody knows, because the answer was lost, is sent again only if that changes nothing: puts and
 /// deletes without a condition that return nothing, updates that give the same result twice, and transactions, which
@@ -57,6 +57,15 @@ pub struct Tables {
     caller: Caller,
     changes: TableChanges,
     memory: Arc<Memory>,
+    /// What is reserved for tables that are made, and for each of their indexes.
+    capacity: Option<Capacity>,
+}
+
+/// How much a table may be used, in DynamoDB's units a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Capacity {
+    reads: i64,
+    writes: i64,
 }
 
 impl Tables {
@@ -67,7 +76,17 @@ impl Tables {
             caller: aws.caller.clone(),
             changes: TableChanges::new(aws),
             memory: Arc::default(),
+            capacity: None,
         }
+    }
+
+    /// Reserves so many units a second for each table and index that is made from now on, which is then charged for
+    /// whether it is used or not. Tables that are there stay as they are.
+    pub fn reserving(self, reads: u32, writes: u32) -> Result<Self> {
+        if reads == 0 || writes == 0 {
+            return Err(Error::Invalid("a capacity of zero lets nothing through".to_owned()));
+        }
+        Ok(Tables { capacity: Some(Capacity { reads: reads.into(), writes: writes.into() }), ..self })
     }
 
     fn soon(&self) -> Deadline {

@@ -67,6 +67,16 @@ struct Fence {
     lease: Lease,
 }
 
+impl Fence {
+    /// From here on a write may have been carried out, until its answer says more: whoever waits for it may be dropped.
+    /// Returns the doubt that there was before.
+    fn doubt(&mut self, began: Duration) -> Option<Duration> {
+        let before = self.doubted_since;
+        self.doubted_since = before.or(Some(began));
+        before
+    }
+}
+
 /// What others look at without waiting for a write.
 struct Seen {
     checkpoint: Checkpoint,
@@ -234,18 +244,22 @@ impl Held {
         for _ in 0..ATTEMPTS_MAX {
             let began = self.settings.clock.elapsed();
             let handing_over = *self.signal.borrow() == Signal::HandOver;
+            let before = fence.doubt(began);
             let item = match self.table.write(write(fence.counter, handing_over)).await {
                 Ok(_) => {
                     self.wrote(fence, fence.counter + 1, began);
                     return Ok(true);
                 }
-                Err(Error::ConditionFailed { item: Some(item) }) => Some(item),
-                // A store need not show the item; what it is now is just as good.
-                Err(Error::ConditionFailed { item: None }) => self.read_item().await?,
-                Err(error) => {
-                    fence.doubted_since.get_or_insert(began);
-                    return Err(error);
+                Err(Error::ConditionFailed { item }) => {
+                    fence.doubted_since = before;
+                    item
                 }
+                Err(error) => return Err(error),
+            };
+            // A store need not show the item; what it is now is just as good.
+            let item = match item {
+                Some(item) => Some(item),
+                None => self.read_item().await?,
             };
             match item {
                 None => return self.put_back(fence, progress, last).await,
@@ -310,14 +324,18 @@ impl Held {
         last: bool,
     ) -> Result<bool, Error> {
         let began = self.settings.clock.elapsed();
+        // Whoever looks must not take this lease for the one that was deleted. One more may be what a write made of it
+        // whose answer is lost, and what an attempt to put it back wrote before.
+        fence.counter += 2;
         let lease = Lease {
             owner: (!last).then(|| self.settings.worker.clone()),
             checkpoint_owner: None,
-            counter: fence.counter + 1,
+            counter: fence.counter,
             checkpoint: progress.map_or(self.checkpoint(), |progress| progress.checkpoint),
             children: progress.map_or_else(Vec::new, |progress| progress.children.clone()),
             ..fence.lease.clone()
         };
+        let before = fence.doubt(began);
         match self.table.create(&lease).await {
             Ok(true) => {
                 tracing::warn!(lease = %lease.key, checkpoint = %lease.checkpoint, "put a deleted lease back");
@@ -325,13 +343,11 @@ impl Held {
                 Ok(true)
             }
             Ok(false) => {
+                fence.doubted_since = before;
                 self.lose(Loss::Taken);
                 Ok(false)
             }
-            Err(error) => {
-                fence.doubted_since.get_or_insert(began);
-                Err(error)
-            }
+            Err(error) => Err(error),
         }
     }
 
@@ -363,6 +379,17 @@ impl Held {
         if asked {
             let next = lease.owner.as_deref().unwrap_or("nobody");
             tracing::info!(lease = %self.info.lease, next, "asked to hand the lease over");
+        }
+    }
+
+    /// Gives the lease up if somebody else has written to it since and it is not ours any more: taken, or its checkpoint
+    /// was set from outside. Waiting for the next renewal to be refused would only deliver more records in vain.
+    pub(crate) fn note_loss(&self, lease: &Lease) {
+        // While a write is under way or in doubt the answer to it says what is the case.
+        let Ok(fence) = self.fence.try_lock() else { return };
+        let news = fence.doubted_since.is_none() && lease.counter > fence.counter;
+        if news && lease.reader() != Some(&self.settings.worker) {
+            self.lose(Loss::Taken);
         }
     }
 

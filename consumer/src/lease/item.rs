@@ -2,7 +2,7 @@
 //! whole and from then on only updated.
 
 use anabranch_model::table::{Item, Number, Value};
-use anabranch_model::{Error, HashKey, HashRange, ShardId};
+use anabranch_model::{Error, HashKey, HashRange, ShardId, StreamName};
 use smol_str::SmolStr;
 
 use super::checkpoint::Checkpoint;
@@ -80,12 +80,31 @@ impl Lease {
         self.checkpoint_owner.as_ref().or(self.owner.as_ref())
     }
 
+    /// Whether nothing of the shard is processed, although it begins with its oldest records: its parents come first.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.checkpoint <= Checkpoint::TrimHorizon
+    }
+
+    /// The key of the lease of another shard of the same stream.
+    pub(crate) fn key_beside(&self, shard: &ShardId) -> SmolStr {
+        match &self.stream {
+            Some(stream) => format!("{stream}:{shard}").into(),
+            None => shard.as_str().into(),
+        }
+    }
+
     /// The shard: what stands behind the stream in the key.
     pub fn shard(&self) -> &str {
         match &self.stream {
             Some(stream) => self.key.strip_prefix(stream.as_str()).map_or(&self.key, |rest| &rest[1..]),
             None => &self.key,
         }
+    }
+
+    /// The name of the stream, where an application reads several; the lease of an only stream does not say it.
+    pub fn stream_name(&self) -> Option<StreamName> {
+        let mut parts = self.stream.as_deref()?.split(':');
+        StreamName::new(parts.nth(1)?).ok()
     }
 
     /// The lease that an item holds; none if it holds something else.

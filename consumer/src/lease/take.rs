@@ -7,10 +7,14 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use anabranch_model::ShardId;
 use smol_str::SmolStr;
 
 use super::checkpoint::Checkpoint;
 use super::item::Lease;
+
+/// The part of a lease's time after which a worker looks again for a lease that is being handed to it.
+const ON_ITS_WAY: u32 = 100;
 
 /// What has been seen of the leases so far.
 #[derive(Default)]
@@ -23,6 +27,8 @@ struct Sighting {
     owner: Option<SmolStr>,
     /// Since when it stands like this, on the stopwatch.
     since: Duration,
+    /// Who has been asked to hand it over, and since when.
+    asked: Option<(SmolStr, Duration)>,
 }
 
 /// What a plan looks at.
@@ -41,6 +47,8 @@ pub(crate) struct View<'a> {
     pub(crate) contested: &'a (dyn Fn(&str) -> bool + Sync),
     /// Leases that it should leave alone.
     pub(crate) avoided: &'a (dyn Fn(&str) -> bool + Sync),
+    /// Keys of leases that are not there and need not be.
+    pub(crate) settled: &'a HashSet<SmolStr>,
 }
 
 /// What to do now, and when to look again.
@@ -60,12 +68,13 @@ impl Sightings {
         let mut fresh = HashMap::with_capacity(leases.len());
         for lease in leases {
             let old = self.seen.remove(&lease.key);
-            let same = |old: &Sighting| old.counter == lease.counter && old.owner == lease.owner;
-            let sighting = old.filter(same).unwrap_or_else(|| Sighting {
-                counter: lease.counter,
-                owner: lease.owner.clone(),
-                since: now,
+            let asked = lease.checkpoint_owner.clone().map(|owner| {
+                let before = old.as_ref().and_then(|old| old.asked.clone());
+                before.filter(|(asked, _)| *asked == owner).unwrap_or((owner, now))
             });
+            let same = |old: &Sighting| old.counter == lease.counter && old.owner == lease.owner;
+            let since = old.filter(same).map_or(now, |old| old.since);
+            let sighting = Sighting { counter: lease.counter, owner: lease.owner.clone(), since, asked };
             fresh.insert(lease.key.clone(), sighting);
         }
         self.seen = fresh;
@@ -80,6 +89,12 @@ impl Sightings {
         self.seen.get(&lease.key).map_or(Duration::MAX, |sighting| sighting.since)
     }
 
+    /// For how long the reader of a lease has been asked to hand it over.
+    pub(crate) fn asked_for(&self, lease: &Lease, now: Duration) -> Duration {
+        let asked = self.seen.get(&lease.key).and_then(|sighting| sighting.asked.as_ref());
+        asked.map_or(Duration::ZERO, |(_, since)| now.saturating_sub(*since))
+    }
+
     /// The workers that have a lease which has not expired.
     pub(crate) fn readers(&self, leases: &[Lease], now: Duration, lease_time: Duration) -> HashSet<SmolStr> {
         let alive = leases.iter().filter(|lease| now < self.expires_at(lease, lease_time));
@@ -91,7 +106,7 @@ impl Sightings {
         let mut plan = Plan::default();
         let mut mine = 0;
         let (mut free, mut open) = (Vec::new(), 0usize);
-        let unfinished = unfinished(view.leases);
+        let ready = Ready::new(view.leases, view.settled);
         for lease in view.leases.iter().filter(|lease| lease.checkpoint != Checkpoint::ShardEnd) {
             open += 1;
             if (view.held)(&lease.key) {
@@ -106,8 +121,13 @@ impl Sightings {
                 plan.adopt.push(lease.key.clone());
                 mine += 1;
             } else if lease.owner.is_some() && view.now < expires {
-                plan.next = Some(plan.next.map_or(expires, |next| next.min(expires)));
-            } else if !(view.avoided)(&lease.key) && is_ready(lease, &unfinished) {
+                // One that is on its way here comes soon.
+                let due = match lease.owner.as_deref() == Some(view.me) && lease.checkpoint_owner.is_some() {
+                    true => expires.min(view.now + view.lease_time / ON_ITS_WAY),
+                    false => expires,
+                };
+                plan.next = Some(plan.next.map_or(due, |next| next.min(due)));
+            } else if !(view.avoided)(&lease.key) && ready.is_ready(lease) {
                 let since = if lease.owner.is_some() { expires } else { self.since(lease) };
                 free.push((since, lease));
             }
@@ -132,16 +152,38 @@ impl Sightings {
     }
 }
 
-/// The shards that are read to their end or have no lease do not hold their children up.
-pub(crate) fn is_ready(lease: &Lease, unfinished: &HashSet<SmolStr>) -> bool {
-    let prefix = lease.stream.as_ref().map(|stream| format!("{stream}:")).unwrap_or_default();
-    !lease.parents.iter().any(|parent| unfinished.contains(format!("{prefix}{parent}").as_str()))
+/// Which leases can be read, as far as their parents are concerned.
+pub(crate) struct Ready<'a> {
+    /// Every lease, and whether its shard is read to its end.
+    ended: HashMap<&'a str, bool>,
+    settled: &'a HashSet<SmolStr>,
 }
 
-/// The keys of leases whose shards are not read to their end.
-pub(crate) fn unfinished(leases: &[Lease]) -> HashSet<SmolStr> {
-    let open = leases.iter().filter(|lease| lease.checkpoint != Checkpoint::ShardEnd);
-    open.map(|lease| lease.key.clone()).collect()
+impl<'a> Ready<'a> {
+    /// `settled` are the keys of leases that are not there and need not be.
+    pub(crate) fn new(leases: &'a [Lease], settled: &'a HashSet<SmolStr>) -> Self {
+        let ended = |lease: &'a Lease| (lease.key.as_str(), lease.checkpoint == Checkpoint::ShardEnd);
+        Ready { ended: leases.iter().map(ended).collect(), settled }
+    }
+
+    /// Whether the parents of a lease are read to their end. One without a lease was read long ago, unless the child is
+    /// untouched: then somebody deleted the lease, or the shard is gone, and a look at the shards tells.
+    pub(crate) fn is_ready(&self, lease: &Lease) -> bool {
+        lease.parents.iter().all(|parent| {
+            let key = lease.key_beside(parent);
+            let known = self.ended.get(key.as_str()).copied();
+            known.unwrap_or_else(|| !lease.is_untouched() || self.settled.contains(&key))
+        })
+    }
+
+    /// Whether a look at the shards is needed to tell.
+    pub(crate) fn is_in_doubt(&self, lease: &Lease) -> bool {
+        let in_doubt = |parent: &ShardId| {
+            let key = lease.key_beside(parent);
+            !self.ended.contains_key(key.as_str()) && !self.settled.contains(&key)
+        };
+        lease.is_untouched() && lease.parents.iter().any(in_doubt)
+    }
 }
 
 /// An order of the leases that differs between workers, so that they do not all reach for the same one first.
@@ -174,6 +216,7 @@ mod tests {
             held: &|key| held.contains(&key),
             contested: &|_| false,
             avoided: &|_| false,
+            settled: &HashSet::from(["shardId-000000000006".into()]),
         })
     }
 
@@ -216,17 +259,51 @@ mod tests {
         let plan = plan(&sightings, &leases, &["other"], 100, &[]);
         assert_eq!((plan.adopt.len(), plan.take.len()), (1, 0));
         assert_eq!(plan.adopt[0], leases[0].key);
+        assert_eq!(plan.next, Some(Duration::from_millis(200)), "what is on its way is looked for soon");
+    }
+
+    #[test]
+    fn how_long_a_handoff_is_waited_for_is_known() {
+        let mut sightings = Sightings::default();
+        let at = |counter| Lease { checkpoint_owner: Some("other".into()), ..lease(0, Some("me"), counter) };
+        for counter in 0..5 {
+            // It is renewed all the while.
+            sightings.note(&[at(counter)], Duration::from_secs(counter));
+        }
+        assert_eq!(sightings.asked_for(&at(4), Duration::from_secs(7)), Duration::from_secs(7));
+        let again = Lease { checkpoint_owner: Some("third".into()), ..at(4) };
+        sightings.note(std::slice::from_ref(&again), Duration::from_secs(8));
+        assert_eq!(
+            sightings.asked_for(&again, Duration::from_secs(9)),
+            Duration::from_secs(1),
+            "somebody else"
+        );
+        assert_eq!(sightings.asked_for(&lease(1, None, 0), Duration::from_secs(9)), Duration::ZERO);
     }
 
     #[test]
     fn children_wait_and_finished_leases_are_nobodys() {
         let mut sightings = Sightings::default();
         let mut leases = [lease(0, None, 0), lease(1, None, 0)];
-        leases[1].parents = vec![anabranch_model::ShardId::numbered(0)];
+        leases[1].parents = vec![ShardId::numbered(0)];
         sightings.note(&leases, Duration::ZERO);
         assert_eq!(plan(&sightings, &leases, &[], 1_000, &[]).take, [leases[0].key.clone()]);
         leases[0].checkpoint = Checkpoint::ShardEnd;
         assert_eq!(plan(&sightings, &leases, &[], 1_000, &[]).take, [leases[1].key.clone()]);
         assert_eq!(plan(&sightings, &leases, &[], 1_000, &["shardId-000000000001"]).take, [""; 0]);
+        // A parent without a lease: somebody deleted it, unless the child has begun or the parent is known to be gone.
+        let orphan = |number: u64, parent: u64| {
+            let parents = vec![ShardId::numbered(parent)];
+            Lease { parents, ..lease(number, None, 0) }
+        };
+        let begun = Lease {
+            checkpoint: Checkpoint::behind(anabranch_model::SequenceNumber::from_u128(1)),
+            ..orphan(8, 7)
+        };
+        let leases = [orphan(2, 7), begun, orphan(9, 6)];
+        sightings.note(&leases, Duration::ZERO);
+        let mut taken = plan(&sightings, &leases, &[], 1_000, &[]).take;
+        taken.sort();
+        assert_eq!(taken, ["shardId-000000000008", "shardId-000000000009"]);
     }
 }

@@ -49,6 +49,14 @@ pub(crate) fn ask_for_handoff(lease: &str, owner: &str, next: &str) -> Write {
     Write::update(key(lease), update).when(condition)
 }
 
+/// Gives a lease to the one that was to have it, because its reader has been asked for long and does not let go.
+pub(crate) fn assign(lease: &str, owner: &str, reader: &str) -> Write {
+    let update = Update::new().remove(CHECKPOINT_OWNER).add(COUNTER, 1).add(OWNER_SWITCHES, 1);
+    let condition =
+        exists(LEASE_KEY).and(path(OWNER).equals(owner)).and(path(CHECKPOINT_OWNER).equals(reader));
+    Write::update(key(lease), update).when(condition)
+}
+
 /// Writes down how far the shard is processed; that renews the lease as well.
 pub(crate) fn checkpoint(lease: &str, counter: u64, progress: &Progress) -> Write {
     let update = progress.update(counter).set(OWNER_SWITCHES, 0);

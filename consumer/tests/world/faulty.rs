@@ -17,8 +17,11 @@ use parking_lot::Mutex;
 
 use super::pause;
 
+/// How long the workers of a storm drain.
+pub const DRAIN_MAX: Duration = Duration::from_secs(5);
+
 /// What is wrong at the moment, in percent of the calls where it is a number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Weather {
     pub cut_off: bool,
     /// The worker's process is stopped: it sends nothing and hears nothing.
@@ -28,6 +31,12 @@ pub struct Weather {
     pub lies: u64,
     /// Writes that are carried out long after their caller gave up.
     pub late: u64,
+    /// Calls that end the task of their caller, as a mistake of ours would.
+    pub panics: u64,
+    /// The same, of writes alone.
+    pub write_panics: u64,
+    /// Every call is refused with this.
+    pub denied: Option<Error>,
 }
 
 /// Watches every write to the leases.
@@ -39,8 +48,10 @@ pub struct Audit {
 
 #[derive(Default)]
 struct AuditState {
-    /// When the counter of a lease last changed, and who changed it.
+    /// When the counter of a lease last changed.
     changed: BTreeMap<String, Duration>,
+    /// Since when a worker is asked to hand a lease over.
+    asked: BTreeMap<String, (String, Duration)>,
     violations: Vec<String>,
     /// Everything that happened, to compare two runs.
     trace: Vec<String>,
@@ -53,6 +64,12 @@ impl Audit {
 
     pub fn violations(&self) -> Vec<String> {
         self.state.lock().violations.clone()
+    }
+
+    /// Notes something that is no write.
+    pub fn note(&self, what: &str) {
+        let now = self.clock.elapsed().as_millis();
+        self.state.lock().trace.push(format!("{now} {what}"));
     }
 
     pub fn trace(&self) -> Vec<String> {
@@ -81,11 +98,20 @@ impl Audit {
             let robbed = old.reader().filter(|reader| reader.as_str() != worker);
             if robbed.is_some() && new.reader() != old.reader() {
                 let still = now.saturating_sub(state.changed.get(&key).copied().unwrap_or_default());
-                if still < self.lease_time {
+                // Or it was asked for, for as long as two drains and a lease take.
+                let asked = state.asked.get(&key).map_or(Duration::ZERO, |(_, since)| now - *since);
+                if still < self.lease_time && asked < DRAIN_MAX * 2 + self.lease_time {
                     let reader = old.reader();
                     state.violations.push(format!("{worker} takes {key} of {reader:?} after {still:?}"));
                 }
             }
+        }
+        match new.and_then(|lease| lease.checkpoint_owner.as_ref()) {
+            Some(owner) if state.asked.get(&key).is_none_or(|(asked, _)| asked != owner.as_str()) => {
+                state.asked.insert(key.clone(), (owner.to_string(), now));
+            }
+            Some(_) => {}
+            None => drop(state.asked.remove(&key)),
         }
         if old.map(|lease| lease.counter) != new.map(|lease| lease.counter) {
             state.changed.insert(key, now);
@@ -115,13 +141,20 @@ impl Faulty {
     async fn before(&self) -> Result<()> {
         self.thawed().await;
         pause(self.dice.between(Duration::from_millis(1), Duration::from_millis(20))).await;
-        let weather = *self.weather.lock();
+        let weather = self.weather.lock().clone();
         if weather.cut_off {
             // Some calls are refused, and some are never answered.
             if self.dice.roll().is_multiple_of(2) {
                 std::future::pending::<()>().await;
             }
             return Err(Error::Unavailable("cut off".to_owned()));
+        }
+        if let Some(error) = weather.denied {
+            return Err(error);
+        }
+        if self.dice.roll() % 100 < weather.panics {
+            // Nobody needs to read of it.
+            std::panic::resume_unwind(Box::new("planted"));
         }
         if self.dice.roll() % 100 < weather.throttled {
             let retry_after = Duration::from_millis(50);
@@ -134,7 +167,7 @@ impl Faulty {
     async fn after<T>(&self, result: Result<T>) -> Result<T> {
         self.thawed().await;
         pause(self.dice.between(Duration::from_millis(1), Duration::from_millis(10))).await;
-        let weather = *self.weather.lock();
+        let weather = self.weather.lock().clone();
         if weather.cut_off || self.dice.roll() % 100 < weather.lies {
             return Err(Error::Unavailable("the answer was lost".to_owned()));
         }
@@ -199,7 +232,10 @@ impl TableStore for Faulty {
 
     async fn write(&self, table: &TableName, write: Write) -> Result<Option<Item>> {
         self.before().await?;
-        let weather = *self.weather.lock();
+        let weather = self.weather.lock().clone();
+        if self.dice.roll() % 100 < weather.write_panics {
+            std::panic::resume_unwind(Box::new("planted"));
+        }
         if self.dice.roll() % 100 < weather.late {
             let (late, table) = (self.clone(), table.clone());
             let by = self.dice.between(Duration::from_secs(1), Duration::from_secs(30));

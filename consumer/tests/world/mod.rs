@@ -1,7 +1,7 @@
 //! A stream, tables and workers in memory, with time that jumps to the next event.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,7 +50,13 @@ pub const fn seconds(seconds: u64) -> Duration {
 
 /// Everything that processors saw, in the order in which they saw it.
 #[derive(Clone, Default)]
-pub struct Seen(Arc<Mutex<Vec<Sight>>>);
+pub struct Seen(Arc<Mutex<Sights>>);
+
+#[derive(Default)]
+struct Sights {
+    all: Vec<Sight>,
+    different: HashSet<String>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sight {
@@ -63,7 +69,7 @@ pub struct Sight {
 
 impl Seen {
     pub fn all(&self) -> Vec<Sight> {
-        self.0.lock().clone()
+        self.0.lock().all.clone()
     }
 
     pub fn data(&self) -> Vec<String> {
@@ -71,27 +77,35 @@ impl Seen {
     }
 
     pub fn count(&self) -> usize {
-        self.0.lock().len()
+        self.0.lock().all.len()
+    }
+
+    /// How many different ones were seen.
+    pub fn different(&self) -> usize {
+        self.0.lock().different.len()
     }
 
     pub fn note(&self, worker: &str, delivery: &Delivery) {
         let text = |bytes: &bytes::Bytes| String::from_utf8_lossy(bytes).into_owned();
-        self.0.lock().extend(delivery.records.iter().map(|record| Sight {
-            worker: worker.to_owned(),
-            shard: delivery.shard.shard.as_str().to_owned(),
-            key: text(&record.partition_key),
-            data: text(&record.data),
-            sub_sequence: record.sub_sequence,
-        }));
+        let mut sights = self.0.lock();
+        for record in &delivery.records {
+            sights.different.insert(text(&record.data));
+            sights.all.push(Sight {
+                worker: worker.to_owned(),
+                shard: delivery.shard.shard.as_str().to_owned(),
+                key: text(&record.partition_key),
+                data: text(&record.data),
+                sub_sequence: record.sub_sequence,
+            });
+        }
     }
 
     /// Per key the data in the order of their first sight.
     pub fn first_sights(&self) -> BTreeMap<String, Vec<String>> {
-        let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let (mut keys, mut seen) = (BTreeMap::<String, Vec<String>>::new(), HashSet::new());
         for sight in self.all() {
-            let seen = keys.entry(sight.key).or_default();
-            if !seen.contains(&sight.data) {
-                seen.push(sight.data);
+            if seen.insert((sight.key.clone(), sight.data.clone())) {
+                keys.entry(sight.key).or_default().push(sight.data);
             }
         }
         keys
@@ -104,8 +118,21 @@ pub struct Noting {
     pub seen: Seen,
     pub told: Told,
     pub shard: String,
-    /// How long a batch takes.
-    pub takes: Duration,
+    pub pace: Pace,
+}
+
+/// How long batches take.
+#[derive(Clone, Default)]
+pub struct Pace {
+    pub each: Duration,
+    /// The next one takes this much longer.
+    pub next: Arc<Mutex<Duration>>,
+}
+
+impl From<Duration> for Pace {
+    fn from(each: Duration) -> Self {
+        Pace { each, next: Arc::default() }
+    }
 }
 
 /// What processors were told beside records: worker, shard, word.
@@ -119,8 +146,9 @@ impl Processor for Noting {
     }
 
     async fn process(&mut self, delivery: Delivery) -> Vec<Outcome> {
-        if !self.takes.is_zero() {
-            pause(self.takes).await;
+        let takes = self.pace.each + std::mem::take(&mut *self.pace.next.lock());
+        if !takes.is_zero() {
+            pause(takes).await;
         }
         self.seen.note(&self.worker, &delivery);
         delivery.done()
@@ -200,15 +228,16 @@ impl World {
         worker: &str,
         source: Arc<dyn ShardSource>,
         tables: Arc<dyn TableStore>,
-        takes: Duration,
+        pace: impl Into<Pace>,
     ) -> ConsumerBuilder {
+        let pace = pace.into();
         let (seen, told, name) = (self.seen.clone(), self.told.clone(), worker.to_owned());
         let factory = move |_: &ShardInfo| Noting {
             worker: name.clone(),
             seen: seen.clone(),
             told: told.clone(),
             shard: String::new(),
-            takes,
+            pace: pace.clone(),
         };
         let choice = [StreamChoice::only(self.stream.clone())];
         Consumer::builder("app-1", choice, source, tables, self.clock.clone(), factory).worker(worker).seed(7)
@@ -236,12 +265,23 @@ impl World {
     }
 
     /// Waits until something holds, and fails after a while.
-    pub async fn until(&self, what: &str, limit: Duration, mut holds: impl AsyncFnMut() -> bool) -> Duration {
+    pub async fn until(&self, what: &str, limit: Duration, holds: impl AsyncFnMut() -> bool) -> Duration {
+        self.until_looking(Duration::from_millis(10), what, limit, holds).await
+    }
+
+    /// The same, looking so often.
+    pub async fn until_looking(
+        &self,
+        every: Duration,
+        what: &str,
+        limit: Duration,
+        mut holds: impl AsyncFnMut() -> bool,
+    ) -> Duration {
         let began = self.clock.elapsed();
         while !holds().await {
             let waited = self.clock.elapsed() - began;
             assert!(waited <= limit, "{what}: not within {limit:?}; {:?}", self.leases().await);
-            pause(Duration::from_millis(10)).await;
+            pause(every).await;
         }
         self.clock.elapsed() - began
     }

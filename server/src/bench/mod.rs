@@ -7,7 +7,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `append`, `read`, `follow`, `open`, `produce`, `queue`, `table`, `blob`, `cdc`, `scaling`, `telemetry`, `aws`, `wire` | one bench each: what is done in a round, and which figures come of it |
+//! | `append`, `read`, `follow`, `open`, `produce`, `queue`, `table`, `blob`, `cdc`, `consumer`, `scaling`, `telemetry`, `aws`, `wire` | one bench each: what is done in a round, and which figures come of it |
 //! | `subject` | the engine under test, brought into its steady state |
 //! | `recording` | a disk that notes the sizes of the engine's writes |
 //! | `tasks` | tasks that do the same at the same time |
@@ -23,6 +23,7 @@ mod append;
 mod aws;
 mod blob;
 mod cdc;
+mod consumer;
 mod follow;
 mod open;
 mod produce;
@@ -109,6 +110,8 @@ enum BenchCommand {
     Telemetry,
     /// Splits that a scaler needs, at the median of the load beside the middle of the range
     Scale,
+    /// Read with leases, beside bare reads; and how soon a worker begins, hands over and is replaced
+    Consumer,
     /// What the stores on AWS cost, beside bare calls of the SDK
     Aws,
     /// A server of AWS's protocols by its clients, beside servers that others wrote
@@ -165,6 +168,7 @@ async fn measure(command: &BenchCommand, setting: &Setting<'_>) -> Result<Report
         BenchCommand::Table(scale) => table::measure(setting, *scale).await,
         BenchCommand::Blob => blob::measure(setting).await,
         BenchCommand::Cdc => cdc::measure(setting).await,
+        BenchCommand::Consumer => consumer::measure(setting).await,
         BenchCommand::Wire(args) => wire::measure(setting, args).await,
     }
 }

@@ -40,6 +40,9 @@ pub(crate) enum Unit {
     /// A share.
     #[serde(rename = "%")]
     Percent,
+    /// Calls that change a table.
+    #[serde(rename = "writes")]
+    Writes,
 }
 
 impl Unit {
@@ -53,6 +56,7 @@ impl Unit {
             Unit::Mebibytes => format!("{value:.1} MiB"),
             Unit::Count => format!("{value:.0}"),
             Unit::Percent => format!("{value:.1} %"),
+            Unit::Writes => format!("{value:.2} writes"),
         }
     }
 }

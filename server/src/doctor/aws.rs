@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 
 use super::check::Check;
 use super::{NamedArgs, named};
-use crate::backend::connect_aws;
+use crate::backend::{EngineArgs, connect_aws};
 use crate::stores::Stores;
 
 pub(super) async fn examine(options: AwsOptions, wanted: &NamedArgs, clock: &dyn Clock) -> Vec<Check> {
@@ -22,7 +22,7 @@ pub(super) async fn examine(options: AwsOptions, wanted: &NamedArgs, clock: &dyn
         Check::of("credentials", aws.access_key().await.map(|key| format!("access key {key}"))),
     ];
     checks.extend(join_all(Service::ALL.map(|service| examine_service(&aws, service, clock))).await);
-    match Stores::on(&aws, None) {
+    match Stores::on(&aws, &EngineArgs::default()) {
         Ok(stores) => checks.extend(named::examine(&stores, wanted).await),
         Err(error) => checks.push(Check::of("stores", Err(error))),
     }

@@ -16,6 +16,8 @@ use anabranch_engine::SystemClock;
 use anabranch_model::{Clock, StreamStore};
 use clap::{Args, Subcommand};
 
+pub(crate) use self::tail::RecordReport;
+
 use crate::command::DataArgs;
 use crate::connect::{Connection, Missing};
 use crate::failure::Failure;

@@ -19,6 +19,7 @@ use clap::Args;
 
 use self::plan::Plan;
 use self::printer::Printer;
+pub(crate) use self::printer::RecordReport;
 use self::run::Run;
 use self::start::Start;
 use super::Session;

@@ -57,7 +57,7 @@ impl Printer {
 
 /// A record as `--json` shows it.
 #[derive(Serialize)]
-struct RecordReport<'a> {
+pub(crate) struct RecordReport<'a> {
     shard: &'a str,
     sequence: String,
     arrival: String,
@@ -70,7 +70,7 @@ struct RecordReport<'a> {
 }
 
 impl<'a> RecordReport<'a> {
-    fn new(shard: &'a ShardId, record: &'a Record) -> Self {
+    pub(crate) fn new(shard: &'a ShardId, record: &'a Record) -> Self {
         let data = std::str::from_utf8(&record.data).ok();
         RecordReport {
             shard: shard.as_str(),
