@@ -1,7 +1,7 @@
 //! What is done now and then beside reading: saying that this worker lives, leading, spreading the leases, and looking
 //! for shards without a lease and leases without a shard.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use anabranch_model::{Error, Result, ShardGraph, ShardId};
@@ -27,6 +27,10 @@ pub(crate) struct Due {
     gone: Vec<SmolStr>,
     /// How often a lease has contradicted its shard in a row.
     contradicted: HashMap<SmolStr, u32>,
+    /// The leases that were there in the last round and not at their end.
+    unfinished: HashSet<SmolStr>,
+    /// When leases may be made again, after some have vanished.
+    make: Duration,
 }
 
 impl Due {
@@ -53,6 +57,24 @@ impl Coordinator {
         }
     }
 
+    /// Notices leases that have vanished before their end: somebody deleted them, or the whole table.
+    pub(crate) async fn look_for_losses(&mut self, leases: &[Lease]) {
+        let there: HashSet<_> = leases.iter().map(|lease| &lease.key).collect();
+        if self.due.unfinished.iter().any(|key| !there.contains(key)) {
+            self.put_back().await;
+        }
+        let unfinished = leases.iter().filter(|lease| lease.checkpoint != Checkpoint::ShardEnd);
+        self.due.unfinished = unfinished.map(|lease| lease.key.clone()).collect();
+    }
+
+    /// Puts the leases back that this worker holds. The others put back theirs when they renew them; until each has, nobody
+    /// makes a lease, for a new one does not know how far its shard is processed.
+    pub(crate) async fn put_back(&mut self) {
+        self.due.make = self.settings.clock.elapsed() + self.settings.lease_time;
+        let renewals = self.book.all().into_iter().map(|held| async move { held.renew(Duration::MAX).await });
+        futures_util::future::join_all(renewals).await;
+    }
+
     async fn do_upkeep(&mut self, leases: &[Lease]) -> Result<()> {
         let now = self.settings.clock.elapsed();
         if now >= self.due.report {
@@ -67,7 +89,7 @@ impl Coordinator {
         let leads = self.leader.leads(&self.settings);
         // An application without leases cannot wait for a leader, and whoever found a shard gone says so at once.
         let urgent = leases.is_empty() || !self.due.gone.is_empty();
-        if (leads || urgent) && now >= self.due.sync {
+        if (leads || urgent) && now >= self.due.sync.max(self.due.make) {
             self.due.sync = now + self.settings.sync_every;
             if let Err(error) = self.sync(leads).await {
                 self.due.sync = now + self.settings.sync_every.min(self.settings.lease_time / 10);
