@@ -40,6 +40,8 @@ enum Stage {
     Delivered,
     /// The acknowledgement that came with this delivery was taken.
     Deferred(u32),
+    /// That acknowledgement said that it is not processed; it waits to be delivered again.
+    Failed,
     Done,
 }
 
@@ -133,7 +135,8 @@ impl Tracker {
         let mut state = self.state.lock();
         let failed = std::mem::take(&mut state.failed);
         let again = failed.into_iter().filter_map(|(index, why)| {
-            let slot = state.slot_mut(index)?;
+            // It may have been delivered again with its batch, and may be done.
+            let slot = state.slot_mut(index).filter(|slot| slot.stage == Stage::Failed)?;
             slot.stage = Stage::Delivered;
             let seat = Some(Seat { tracker: self.clone(), index });
             Some((Received { seat, ..slot.record.clone() }, why))
@@ -149,6 +152,13 @@ impl Tracker {
     /// Whether a record failed that was deferred.
     pub(crate) fn has_failed(&self) -> bool {
         !self.state.lock().failed.is_empty()
+    }
+
+    /// Whether a record is done with.
+    pub(crate) fn is_done(&self, record: &Received) -> bool {
+        let Some(seat) = &record.seat else { return false };
+        let state = self.state.lock();
+        seat.index < state.first || state.slot(seat.index).is_some_and(|slot| slot.stage == Stage::Done)
     }
 
     /// A record is about to be delivered once more.
@@ -180,6 +190,9 @@ impl Tracker {
                 self.finish(index);
             }
             Err(why) if current => {
+                if let Some(slot) = state.slot_mut(index) {
+                    slot.stage = Stage::Failed;
+                }
                 state.failed.push((index, why));
                 drop(state);
                 self.changed.notify_waiters();

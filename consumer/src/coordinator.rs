@@ -133,9 +133,15 @@ impl Coordinator {
         self.bark();
         let leases = self.ports.table.leases().await?;
         let now = self.settings.clock.elapsed();
+        for worker in self.sightings.silent(&leases, now, self.settings.lease_time) {
+            if worker != self.settings.worker {
+                self.workers.note_silent(&worker);
+            }
+        }
         self.sightings.note(&leases, now);
         self.avoided.retain(|_, until| now < *until);
         self.look_at_own(&leases);
+        self.look_for_losses(&leases).await;
         self.upkeep(&leases).await;
         let next = self.take(&leases).await;
         self.start_ready(&leases);
@@ -288,6 +294,11 @@ impl Coordinator {
                 tracing::info!(lease = %key, "a lease was let go");
                 self.book.remove(&key);
             }
+            Ok((_, End::TooEarly)) => {
+                tracing::info!(lease = %key, "what continues the shard must wait; its lease was let go");
+                self.book.remove(&key);
+                self.avoided.insert(key, now + self.settings.lease_time);
+            }
             Ok((_, End::Lost(loss))) => {
                 metrics::lease(LeaseEvent::Lost);
                 tracing::warn!(lease = %key, ?loss, "a lease is lost");
@@ -366,7 +377,7 @@ impl Coordinator {
                 && lease.checkpoint_owner.is_none()
                 && !self.contested.contains(&lease.key)
             {
-                let progress = write::Progress { checkpoint: lease.checkpoint, children: Vec::new() };
+                let progress = write::Progress::to(lease.checkpoint);
                 let release = write::release(&lease.key, lease.counter, me, &progress);
                 self.ports.table.unless_refused(release).await?;
             }
@@ -380,6 +391,7 @@ impl Coordinator {
         if let Err(error) = self.ports.table.make(now, me).await {
             tracing::error!(%error, "the table cannot be made");
         }
+        self.put_back().await;
     }
 
     /// The stream and the shard of a lease; none if it is of a stream that is not read.

@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::attached::Attached;
 use crate::delivery::Received;
-use crate::fetch::{Fetched, Fetcher};
+use crate::fetch::{self, Fetched, Fetcher};
 use crate::lease::held::{Held, Loss, Signal};
 use crate::lease::{Checkpoint, Lease, LeaseTable};
 use crate::metrics::{self, LeaseEvent};
@@ -31,6 +31,8 @@ use crate::work::{Halted, Work};
 const AHEAD: usize = 1;
 /// How often a merged shard waits for the lease of its other parent. A parent that never gets one must not stop it for ever.
 const PARENT_WAITS_MAX: u32 = 100;
+/// How often the end of a shard is looked for. A source that cannot say it is read from there all the same.
+const END_SEARCHES_MAX: u32 = 3;
 /// Pauses between attempts at a last write: the longest first one, and the longest.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -43,6 +45,9 @@ pub(crate) enum End {
     Released,
     /// The shard is processed to its end.
     Finished,
+    /// It is processed to its end, but what continues it must wait for a shard that comes before: the lease was given
+    /// back until then.
+    TooEarly,
     /// The shard or its stream does not exist.
     Gone(Error),
     /// The task that fetches panicked; the lease is still ours.
@@ -69,11 +74,21 @@ enum Read {
     Ended(Vec<ShardId>),
     Gone(Error),
     Broken,
+    Halted(Halted),
 }
 
 impl Pipeline {
     /// Runs to the end.
     pub(crate) async fn run(self) -> End {
+        let settled = tokio::select! {
+            biased;
+            loss = self.held.lost() => return End::Lost(loss),
+            () = self.asked_to_go() => Ok(()),
+            settled = self.settle_start() => settled,
+        };
+        if let Err(gone) = settled {
+            return End::Gone(gone);
+        }
         let from = self.held.checkpoint();
         let begin = Work::begin(
             self.held.info.clone(),
@@ -106,16 +121,56 @@ impl Pipeline {
                 End::Gone(error)
             }
             Ok(Read::Broken) => End::Broken,
-            Ok(Read::AskedToGo) => self.go(work).await,
+            Ok(Read::AskedToGo | Read::Halted(_)) => self.go(work).await,
             Ok(Read::Ended(children)) => self.end(work, children).await,
         }
     }
 
+    /// Finds out what `LATEST` stands for and writes it down, before anything is read: whoever has the lease next goes on
+    /// there. An error if there is no shard.
+    async fn settle_start(&self) -> Result<()> {
+        if self.held.checkpoint() != Checkpoint::Latest || self.held.latest_since().is_some() {
+            return Ok(());
+        }
+        let shard = &self.held.info.shard;
+        let mut attempts = 0;
+        let start = loop {
+            let error = match fetch::find_end(&self.source, &self.held.info).await {
+                Ok(Some(start)) => break start,
+                Ok(None) => return Ok(()),
+                Err(error @ (Error::ShardNotFound(..) | Error::StreamNotFound(_))) => return Err(error),
+                Err(error) => error,
+            };
+            attempts += 1;
+            tracing::warn!(%shard, %error, attempts, "the end of the shard cannot be found");
+            if attempts >= END_SEARCHES_MAX {
+                return Ok(());
+            }
+            pause(self.settings.dice.pause(attempts, PAUSE_FIRST, PAUSE_MAX)).await;
+        };
+        let mut attempts = 0;
+        while let Err(error) = self.held.write_start(start).await {
+            attempts += 1;
+            tracing::warn!(%shard, %error, attempts, "where the shard begins cannot be written");
+            pause(self.settings.dice.pause(attempts, PAUSE_FIRST, PAUSE_MAX)).await;
+        }
+        Ok(())
+    }
+
+    /// A shard that halts keeps no memory that others could use: what was fetched ahead is dropped.
     async fn read(&self, work: &mut Work, from: Checkpoint) -> Read {
+        match self.read_on(work, from).await {
+            Read::Halted(halted) => self.halt(halted).await,
+            read => read,
+        }
+    }
+
+    async fn read_on(&self, work: &mut Work, from: Checkpoint) -> Read {
         let (out, mut fetched) = mpsc::channel(AHEAD);
         let fetcher = Fetcher {
             source: self.source.clone(),
             shard: self.held.info.clone(),
+            latest_since: self.held.latest_since(),
             settings: self.settings.clone(),
             tracker: work.tracker.clone(),
             progress: self.progress.clone(),
@@ -129,9 +184,12 @@ impl Pipeline {
             tokio::pin!(changed);
             changed.as_mut().enable();
             if tracker.has_failed() {
-                match self.until_asked(work.redeliver_failed()).await {
+                self.progress.excuse(true);
+                let redelivered = self.until_asked(work.redeliver_failed()).await;
+                self.progress.excuse(false);
+                match redelivered {
                     Some(Ok(())) => continue,
-                    Some(Err(halted)) => return self.halt(halted).await,
+                    Some(Err(halted)) => return Read::Halted(halted),
                     None => return Read::AskedToGo,
                 }
             }
@@ -149,7 +207,7 @@ impl Pipeline {
                         self.held.count(bytes as u64);
                         match self.deliver(work, records, behind).await {
                             Some(Ok(())) => {}
-                            Some(Err(halted)) => return self.halt(halted).await,
+                            Some(Err(halted)) => return Read::Halted(halted),
                             None => return Read::AskedToGo,
                         }
                         drop(memory);
@@ -299,15 +357,29 @@ impl Pipeline {
     async fn end(&self, mut work: Work, children: Vec<ShardId>) -> End {
         let ended_at = work.tracker.watermark();
         let finish = async {
-            work.shard_ended().await;
             let mut attempts = 0;
-            while let Err(error) = self.make_children(&children, ended_at, attempts).await {
+            let early = loop {
+                let error = match self.make_children(&children, ended_at, attempts).await {
+                    Ok(made) => break !made,
+                    Err(error) => error,
+                };
                 attempts += 1;
                 let shard = &self.held.info.shard;
                 tracing::warn!(%shard, %error, attempts, "the leases of the children cannot be made");
+                // Whoever has the lease next reads nothing, and makes them.
+                if self.is_asked_to_go() {
+                    break true;
+                }
                 pause(self.settings.dice.pause(attempts, PAUSE_FIRST, PAUSE_MAX)).await;
+            };
+            if early {
+                work.shutdown().await;
+                self.write_last(|| ended_at, Vec::new()).await?;
+                return Ok::<_, Loss>(End::TooEarly);
             }
-            self.write_last(|| Checkpoint::ShardEnd, children.clone()).await
+            work.shard_ended().await;
+            self.write_last(|| Checkpoint::ShardEnd, children.clone()).await?;
+            Ok(End::Finished)
         };
         let finished = tokio::select! {
             biased;
@@ -315,9 +387,10 @@ impl Pipeline {
             loss = self.held.lost() => Err(loss),
         };
         match finished {
-            Ok(()) => {
-                metrics::lease(LeaseEvent::Ended);
-                End::Finished
+            Ok(end) => {
+                let early = matches!(end, End::TooEarly);
+                metrics::lease(if early { LeaseEvent::Released } else { LeaseEvent::Ended });
+                end
             }
             Err(loss) => {
                 work.lease_lost().await;
@@ -326,15 +399,19 @@ impl Pipeline {
         }
     }
 
-    async fn make_children(&self, children: &[ShardId], ended_at: Checkpoint, attempts: u32) -> Result<()> {
+    /// False if a child has to wait until a shard is read that comes before it.
+    async fn make_children(&self, children: &[ShardId], ended_at: Checkpoint, attempts: u32) -> Result<bool> {
         if children.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let graph = shards::list(&self.source, &self.choice).await?;
         let leases = shards::children(&graph, children, &self.choice, ended_at)
             .ok_or_else(|| Error::Unavailable("the children of the shard are not listed yet".to_owned()))?;
         let known = self.table.leases().await?;
         let early = |lease: &Lease| !shards::parents_known(&graph, lease, &known, &self.choice);
+        if leases.iter().any(|lease| shards::awaits_ancestor(&graph, lease, &known, &self.choice)) {
+            return Ok(false);
+        }
         if attempts < PARENT_WAITS_MAX && leases.iter().any(early) {
             return Err(Error::Unavailable("another parent of a child has no lease yet".to_owned()));
         }
@@ -344,7 +421,7 @@ impl Pipeline {
                 tracing::info!(lease = %lease.key, parent = %self.held.info.shard, "made the lease of a child");
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     async fn write_last(

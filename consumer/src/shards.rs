@@ -121,6 +121,31 @@ pub(crate) fn parents_known(
     lease.parents.iter().filter(|parent| graph.get(parent).is_some()).all(known)
 }
 
+/// Whether a parent of a shard has no lease yet and an ancestor of it is still being read: it gets its lease when that one
+/// has ended, and its records come before those of the shard.
+pub(crate) fn awaits_ancestor(
+    graph: &ShardGraph,
+    lease: &Lease,
+    leases: &[Lease],
+    choice: &StreamChoice,
+) -> bool {
+    let by_key: HashMap<_, _> = leases.iter().map(|lease| (&lease.key, lease)).collect();
+    let lease_of = |shard: &ShardId| by_key.get(&choice.lease_key(shard));
+    let mut waiting: Vec<_> = lease.parents.iter().filter(|parent| lease_of(parent).is_none()).collect();
+    let mut seen = HashSet::new();
+    while let Some(shard) = waiting.pop() {
+        let parents = graph.get(shard).map(|shard| &shard.parents[..]).unwrap_or_default();
+        for parent in parents.iter().filter(|parent| seen.insert(*parent)) {
+            match lease_of(parent) {
+                Some(lease) if lease.checkpoint != Checkpoint::ShardEnd => return true,
+                Some(_) => {}
+                None => waiting.push(parent),
+            }
+        }
+    }
+    false
+}
+
 /// The leases of the shards that continue one which has ended with this checkpoint. If nothing of it was younger than the
 /// moment at which the application begins, its children may begin too early as well.
 pub(crate) fn children(

@@ -32,6 +32,10 @@ pub(crate) struct Due {
     contradicted: HashMap<SmolStr, u32>,
     /// Keys of leases that are not there and need not be, as the last look at the shards showed.
     pub(crate) settled: HashSet<SmolStr>,
+    /// The leases that were there in the last round and not at their end.
+    unfinished: HashSet<SmolStr>,
+    /// When leases may be made again, after some have vanished.
+    make: Duration,
 }
 
 impl Due {
@@ -58,6 +62,24 @@ impl Coordinator {
         }
     }
 
+    /// Notices leases that have vanished before their end: somebody deleted them, or the whole table.
+    pub(crate) async fn look_for_losses(&mut self, leases: &[Lease]) {
+        let there: HashSet<_> = leases.iter().map(|lease| &lease.key).collect();
+        if self.due.unfinished.iter().any(|key| !there.contains(key)) {
+            self.put_back().await;
+        }
+        let unfinished = leases.iter().filter(|lease| lease.checkpoint != Checkpoint::ShardEnd);
+        self.due.unfinished = unfinished.map(|lease| lease.key.clone()).collect();
+    }
+
+    /// Puts the leases back that this worker holds. The others put back theirs when they renew them; until each has, nobody
+    /// makes a lease, for a new one does not know how far its shard is processed.
+    pub(crate) async fn put_back(&mut self) {
+        self.due.make = self.settings.clock.elapsed() + self.settings.lease_time;
+        let renewals = self.book.all().into_iter().map(|held| async move { held.renew(Duration::MAX).await });
+        futures_util::future::join_all(renewals).await;
+    }
+
     async fn do_upkeep(&mut self, leases: &[Lease]) -> Result<()> {
         let now = self.settings.clock.elapsed();
         if now >= self.due.report {
@@ -78,7 +100,7 @@ impl Coordinator {
             self.due.sync = Duration::ZERO;
         }
         let urgent = leases.is_empty() || !self.due.gone.is_empty() || doubtful;
-        if (leads || urgent) && now >= self.due.sync {
+        if (leads || urgent) && now >= self.due.sync.max(self.due.make) {
             self.due.sync = now + self.settings.sync_every;
             if let Err(error) = self.sync(leads).await {
                 self.due.sync = now + self.settings.sync_every.min(self.settings.lease_time / 10);

@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_model::{Error, NextMove};
 use futures_util::FutureExt;
 
 use crate::acknowledge::Tracker;
@@ -97,6 +98,10 @@ impl Work {
         let mut waiting = VecDeque::from([records]);
         let mut attempts = 0;
         while let Some(batch) = waiting.pop_front() {
+            // Everything in it was acknowledged meanwhile.
+            if batch.is_empty() {
+                continue;
+            }
             let why = match self.call(&batch, behind).await {
                 Ok(outcomes) => {
                     self.conclude(batch, outcomes).await?;
@@ -141,10 +146,16 @@ impl Work {
     /// Delivers one record that failed until it is processed or given up.
     async fn retry(&mut self, mut record: Received, mut why: String) -> Result<(), Halted> {
         loop {
+            if self.tracker.is_done(&record) {
+                return Ok(());
+            }
             if record.attempt >= self.settings.failure.attempts {
                 return self.give_up(record, why).await;
             }
             pause_after(&self.settings, record.attempt).await;
+            if self.tracker.is_done(&record) {
+                return Ok(());
+            }
             self.tracker.redeliver(&mut record);
             metrics::retried(&self.shard);
             match self.call(std::slice::from_ref(&record), Duration::ZERO).await {
@@ -174,8 +185,10 @@ impl Work {
         };
         let mut attempts = 0;
         loop {
-            let Err(error) = letter.send(to).await else { break };
-            if error.next_move() == anabranch_model::NextMove::FixCall {
+            let send = tokio::time::timeout(self.settings.process_max, letter.send(to));
+            let sent = send.await.unwrap_or_else(|_| Err(Error::Unavailable("no answer".to_owned())));
+            let Err(error) = sent else { break };
+            if error.next_move() == NextMove::FixCall {
                 return Err(halted(format!("{why}; and its dead letter cannot be written: {error}")));
             }
             attempts += 1;
@@ -217,6 +230,7 @@ impl Work {
 
     /// The batch as it is delivered next, without what was acknowledged meanwhile.
     fn again(&self, mut batch: Vec<Received>) -> Vec<Received> {
+        batch.retain(|record| !self.tracker.is_done(record));
         for record in &mut batch {
             self.tracker.redeliver(record);
         }

@@ -253,3 +253,65 @@ async fn a_driver_runs_a_processor_without_any_store() {
     assert_eq!((report.acknowledged, report.halted), (4, None));
     assert_eq!(driver.shutdown().await.acknowledged, 4);
 }
+
+/// A call that fails as a whole after some of its records were acknowledged: those are neither delivered again nor given
+/// up.
+#[tokio::test(start_paused = true)]
+async fn what_was_acknowledged_is_not_delivered_again_when_its_call_fails() {
+    let world = World::new(1).await;
+    world.put(0..6).await;
+    let (queues, name) = queue().await;
+    let dead = Finally::DeadLetter(DeadLetters::Queue(Arc::new(queues.clone()), name.clone()));
+    let delivered = Arc::new(Mutex::new(Vec::new()));
+    let calls = delivered.clone();
+    let one = run(worker(&world, dead, move |delivery: Delivery| {
+        let data: Vec<_> = delivery.records.iter().map(|record| record.data.clone()).collect();
+        calls.lock().push(data);
+        // Even ones are done, and then the call fails.
+        for record in &delivery.records {
+            let even = record.data.last().is_some_and(|digit| digit % 2 == 0);
+            let acknowledgement = record.defer();
+            if even {
+                acknowledgement.done();
+            } else {
+                acknowledgement.failed("odd");
+            }
+        }
+        async move { Vec::new() }
+    }));
+    pause(seconds(60)).await;
+    one.stop().await;
+    let even = |data: &bytes::Bytes| data.last().is_some_and(|digit| digit % 2 == 0);
+    let times = delivered.lock().iter().flatten().filter(|data| even(data)).count();
+    assert_eq!(times, 3, "each of the three once: {:?}", delivered.lock());
+    let letters = letters(&queues, &name).await;
+    assert_eq!(letters.len(), 3, "{letters:?}");
+    assert!(
+        letters
+            .iter()
+            .all(|letter| ["key-1", "key-3", "key-5"].contains(&letter["partitionKey"].as_str().unwrap()))
+    );
+}
+
+/// A deferred record that has failed can only be delivered again: whoever is to hand its shard over waits for nothing.
+#[tokio::test(start_paused = true)]
+async fn a_deferred_record_that_failed_does_not_hold_a_stop_up() {
+    let world = World::new(1).await;
+    world.put(0..3).await;
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let keep = kept.clone();
+    let one = run(worker(&world, Finally::Halt, move |delivery: Delivery| {
+        keep.lock().extend(delivery.records.iter().map(|record| record.defer()));
+        let outcomes = vec![Outcome::Deferred; delivery.records.len()];
+        async move { outcomes }
+    })
+    .drain_max(seconds(100)));
+    world.until("all of it", seconds(5), async || kept.lock().len() == 3).await;
+    one.handle.shutdown();
+    pause(seconds(1)).await;
+    // While it drains, one after the other says that it is not processed.
+    std::mem::take(&mut *kept.lock()).into_iter().for_each(|kept| kept.failed("no"));
+    let began = world.clock.elapsed();
+    one.task.await.unwrap().unwrap();
+    assert!(world.clock.elapsed() - began < seconds(1), "nothing is left to wait for");
+}

@@ -20,7 +20,9 @@ use crate::queue::QueueArgs;
 use crate::stream::StreamArgs;
 use crate::table::TableArgs;
 use crate::up::UpArgs;
-use crate::{backup, bench, blob, bots, cdc, consumer, doctor, fleet, output, policy, queue, stream, table, up};
+use crate::{
+    backup, bench, blob, bots, cdc, consumer, doctor, fleet, output, policy, queue, stream, table, up,
+};
 
 /// An event bus in one binary: durable, ordered, sharded streams.
 ///

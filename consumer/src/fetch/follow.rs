@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anabranch_model::{Batch, Error, Follow, Position, ReadLimit, Result};
+use anabranch_model::{Batch, Error, Follow, Next, Position, ReadLimit, Result};
 use futures_util::StreamExt;
 
 use super::Fetcher;
@@ -35,8 +35,7 @@ impl Following {
             }
             // Nothing can be said about what came after `Latest` before the first batch.
             if from == Position::Latest {
-                fetcher.progress.advanced();
-                continue;
+                return Err(silent());
             }
             let limit = ReadLimit { records: 1, bytes: 1 };
             let read = source.read(&shard.stream, &shard.shard, from, limit);
@@ -44,6 +43,11 @@ impl Following {
             if !batch.records.is_empty() {
                 return Err(Error::Unavailable(
                     "records have come, and the source did not send them".to_owned(),
+                ));
+            }
+            if matches!(batch.next, Next::Ended(_)) {
+                return Err(Error::Unavailable(
+                    "the shard has ended, and the source did not say so".to_owned(),
                 ));
             }
             fetcher.progress.advanced();

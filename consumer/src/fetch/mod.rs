@@ -7,6 +7,7 @@
 //! ```
 
 mod follow;
+mod latest;
 mod open;
 mod payload;
 mod poll;
@@ -14,14 +15,16 @@ mod poll;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_model::{Batch, Error, Next, NextMove, Position, ShardId, ShardSource};
+use anabranch_model::{Batch, Error, Next, NextMove, Position, ShardId, ShardSource, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use self::follow::Following;
+pub(crate) use self::latest::find_end;
 use self::poll::Polling;
 use crate::acknowledge::Tracker;
 use crate::delivery::{Received, ShardInfo};
 use crate::lease::Checkpoint;
+use crate::lease::held::Start;
 use crate::metrics;
 use crate::pause::pause;
 use crate::settings::{InitialPosition, Reading, Settings};
@@ -53,6 +56,8 @@ pub(crate) enum Fetched {
 pub(crate) struct Fetcher {
     pub(crate) source: Arc<dyn ShardSource>,
     pub(crate) shard: ShardInfo,
+    /// The moment that `LATEST` stands for.
+    pub(crate) latest_since: Option<Timestamp>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) tracker: Arc<Tracker>,
     pub(crate) progress: Arc<Progress>,
@@ -69,6 +74,7 @@ impl Fetcher {
     /// Fetches until the end of the shard, or until nobody listens.
     pub(crate) async fn run(self, from: Checkpoint, out: mpsc::Sender<Fetched>) {
         let mut position = self.position(from);
+        let mut covered = from;
         let mut batches = self.batches();
         let mut failures = 0;
         loop {
@@ -78,7 +84,7 @@ impl Fetcher {
                 Err(error) => {
                     failures += 1;
                     batches = self.batches();
-                    match self.recover(error, position, failures).await {
+                    match self.recover(error, position, &mut covered, failures).await {
                         Ok(next) => position = next,
                         Err(gone) => {
                             let _ = out.send(Fetched::Gone(gone)).await;
@@ -90,15 +96,15 @@ impl Fetcher {
             };
             failures = 0;
             self.progress.advanced();
+            if position == Position::Latest {
+                self.begin_with(&batch);
+            }
             let next = batch.next.clone();
-            if !self.hand_over(batch, from, &out).await {
+            if !self.hand_over(batch, covered, &out).await {
                 return;
             }
             match next {
-                Next::At(next) => {
-                    self.resolve_latest(position, next);
-                    position = next;
-                }
+                Next::At(next) => position = next,
                 Next::Ended(children) => {
                     let _ = out.send(Fetched::Ended(children)).await;
                     return;
@@ -119,7 +125,7 @@ impl Fetcher {
     fn position(&self, from: Checkpoint) -> Position {
         match (from, self.settings.initial) {
             (Checkpoint::At { sequence, .. }, _) => Position::At(sequence),
-            (Checkpoint::Latest, _) => Position::Latest,
+            (Checkpoint::Latest, _) => self.latest_since.map_or(Position::Latest, Position::AtTimestamp),
             (Checkpoint::AtTimestamp, InitialPosition::AtTimestamp(moment)) => Position::AtTimestamp(moment),
             _ => Position::TrimHorizon,
         }
@@ -141,14 +147,14 @@ impl Fetcher {
     }
 
     /// Opens a batch and hands it to the pipeline, whose end makes it false.
-    async fn hand_over(&self, batch: Batch, from: Checkpoint, out: &mpsc::Sender<Fetched>) -> bool {
+    async fn hand_over(&self, batch: Batch, covered: Checkpoint, out: &mpsc::Sender<Fetched>) -> bool {
         let read: usize = batch.records.iter().map(|record| record.size()).sum();
         metrics::fetched(&self.shard, batch.records.len(), read, batch.behind);
         let mut records = Vec::with_capacity(batch.records.len());
         for record in batch.records {
             open::open(record, &self.shard, &mut records);
         }
-        records.retain(|record| !from.covers(record.sequence, record.sub_sequence));
+        records.retain(|record| !covered.covers(record.sequence, record.sub_sequence));
         if records.is_empty() {
             return true;
         }
@@ -173,21 +179,28 @@ impl Fetcher {
         true
     }
 
-    /// The end of a shard that was found once is written down, or a restart before the first record would look for it
-    /// anew and leave out what came between.
-    fn resolve_latest(&self, from: Position, next: Position) {
-        let end = match next {
-            Position::After(sequence) => Some(sequence),
-            Position::At(sequence) => sequence.previous(),
+    /// The end of the shard is known from the first batch on at the latest. What lies before it is left out for good; its
+    /// own records are not done before somebody has processed them.
+    fn begin_with(&self, batch: &Batch) {
+        let end = match (batch.records.first(), &batch.next) {
+            (Some(first), _) => first.sequence.previous(),
+            (None, Next::At(Position::After(sequence))) => Some(*sequence),
+            (None, Next::At(Position::At(sequence))) => sequence.previous(),
             _ => None,
         };
-        if let (Position::Latest, Some(sequence)) = (from, end) {
+        if let Some(sequence) = end {
             self.tracker.skip_to(Checkpoint::behind(sequence));
         }
     }
 
     /// Where to go on after a failure; an error if there is nothing to go on with.
-    async fn recover(&self, error: Error, position: Position, failures: u32) -> Result<Position, Error> {
+    async fn recover(
+        &self,
+        error: Error,
+        position: Position,
+        covered: &mut Checkpoint,
+        failures: u32,
+    ) -> Result<Position, Error> {
         let shard = &self.shard.shard;
         let wait = self.settings.dice.pause(failures, PAUSE_FIRST, PAUSE_MAX);
         let (wait, next) = match &error {
@@ -199,10 +212,7 @@ impl Fetcher {
             Error::Throttled { retry_after, .. } | Error::SlowDown { retry_after, .. } => {
                 (wait.max(*retry_after), position)
             }
-            _ if error.next_move() == NextMove::FixCall
-                && matches!(position, Position::At(_) | Position::After(_)) =>
-            {
-                // The position is of an earlier stream of the same name: everything in this one is new.
+            _ if error.next_move() == NextMove::FixCall && self.refuses_only(position, covered).await => {
                 tracing::error!(%shard, %error, "the position is refused; reading begins with the oldest record");
                 (wait, Position::TrimHorizon)
             }
@@ -213,6 +223,28 @@ impl Fetcher {
         };
         pause(wait).await;
         Ok(next)
+    }
+}
+
+impl Fetcher {
+    /// Whether it is the position that is refused, and not every call. `covered` becomes what need not be delivered if
+    /// reading begins with the oldest record.
+    async fn refuses_only(&self, position: Position, covered: &mut Checkpoint) -> bool {
+        let (before, sequence) = match position {
+            Position::After(sequence) => (Some(sequence), sequence),
+            Position::At(sequence) => (sequence.previous(), sequence),
+            _ => return false,
+        };
+        let Ok(end) = latest::find_end(&self.source, &self.shard).await else { return false };
+        // A stream that ends before the position is another one of the same name, and everything in it is new.
+        let is_new =
+            matches!(end, Some(Start::Behind(Checkpoint::At { sequence: end, .. })) if end.next() < sequence);
+        *covered = match before {
+            _ if is_new => Checkpoint::TrimHorizon,
+            Some(before) => Checkpoint::behind(before).max(*covered),
+            None => *covered,
+        };
+        true
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_model::table::{Item, Write};
-use anabranch_model::{Error, ShardId};
+use anabranch_model::{Error, ShardId, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -22,6 +22,9 @@ use crate::settings::Settings;
 
 /// How often one write is tried: once more for a handoff, and once more for a doubt.
 const ATTEMPTS_MAX: usize = 3;
+
+/// The shortest time that a throughput is measured over.
+const MEASURED_MIN: Duration = Duration::from_millis(500);
 
 /// What a lease says to its pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,15 @@ pub(crate) enum Loss {
     Expired,
     /// It was given up.
     Released,
+}
+
+/// What `LATEST` stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// What comes behind this.
+    Behind(Checkpoint),
+    /// What arrives at this moment or later: nothing has, so far.
+    Since(Timestamp),
 }
 
 /// A lease that this worker holds.
@@ -80,10 +92,23 @@ impl Fence {
 /// What others look at without waiting for a write.
 struct Seen {
     checkpoint: Checkpoint,
+    /// The moment that `LATEST` stands for.
+    latest_since: Option<Timestamp>,
     /// When the last write that succeeded began, on the stopwatch.
     renewed_at: Duration,
-    /// Bytes since the throughput was last written down.
+    /// Bytes since the throughput was last written down, and when that was.
     bytes: u64,
+    measured_at: Duration,
+    /// What was written down then.
+    kbps: f64,
+}
+
+/// A throughput that is about to be written down.
+#[derive(Clone, Copy)]
+struct Measured {
+    kbps: f64,
+    bytes: u64,
+    at: Duration,
 }
 
 /// What it means that a condition did not hold.
@@ -104,7 +129,14 @@ impl Held {
         table: LeaseTable,
         since: Duration,
     ) -> Arc<Self> {
-        let seen = Seen { checkpoint: lease.checkpoint, renewed_at: since, bytes: 0 };
+        let seen = Seen {
+            checkpoint: lease.checkpoint,
+            latest_since: lease.latest_since,
+            renewed_at: since,
+            bytes: 0,
+            measured_at: since,
+            kbps: lease.throughput_kbps,
+        };
         Arc::new(Held {
             info,
             settings,
@@ -118,6 +150,11 @@ impl Held {
     /// How far the shard is processed, as far as the table knows.
     pub(crate) fn checkpoint(&self) -> Checkpoint {
         self.seen.lock().checkpoint
+    }
+
+    /// The moment that `LATEST` stands for, if that is written down.
+    pub(crate) fn latest_since(&self) -> Option<Timestamp> {
+        self.seen.lock().latest_since
     }
 
     /// Counts bytes that were read, for the throughput.
@@ -174,22 +211,48 @@ impl Held {
         if self.is_lost() || self.seen.lock().renewed_at > since {
             return true;
         }
-        let kbps = self.throughput();
+        let measured = self.throughput();
         let lease = &self.info.lease;
-        let write = |counter, handing_over| write::renew(lease, counter, kbps, handing_over);
+        let write = |counter, handing_over| write::renew(lease, counter, measured.kbps, handing_over);
         let began = self.settings.clock.elapsed();
         let renewed = self.write(&mut fence, write, None, false).await;
-        if let Err(error) = &renewed {
-            self.complain(error, began);
+        match &renewed {
+            Ok(_) => self.wrote_throughput(measured),
+            Err(error) => self.complain(error, began),
         }
         renewed.is_ok()
     }
 
     /// Writes a checkpoint. False if the lease is lost; an error if it may be tried again.
     pub(crate) async fn write_checkpoint(&self, checkpoint: Checkpoint) -> Result<bool, Error> {
-        let progress = Progress { checkpoint, children: Vec::new() };
-        let write = |counter, _| write::checkpoint(&self.info.lease, counter, &progress);
-        self.advance(&progress, write, false).await
+        let progress = Progress::to(checkpoint);
+        let measured = self.throughput();
+        let write = |counter, _| write::checkpoint(&self.info.lease, counter, &progress, measured.kbps);
+        let written = self.advance(&progress, write, false).await?;
+        self.wrote_throughput(measured);
+        Ok(written)
+    }
+
+    /// Writes down what `LATEST` stands for. That is no progress, so what it says may even come before `LATEST` in the
+    /// order of checkpoints: a shard without any record begins with the oldest one. False if the lease is lost.
+    pub(crate) async fn write_start(&self, start: Start) -> Result<bool, Error> {
+        let progress = match start {
+            Start::Behind(checkpoint) => Progress::to(checkpoint),
+            Start::Since(moment) => Progress { since: Some(moment), ..Progress::to(Checkpoint::Latest) },
+        };
+        let mut fence = self.fence.lock().await;
+        if self.is_lost() {
+            return Ok(false);
+        }
+        let kbps = self.seen.lock().kbps;
+        let write = |counter, _| write::checkpoint(&self.info.lease, counter, &progress, kbps);
+        let written = self.write(&mut fence, write, Some(&progress), false).await?;
+        if written {
+            fence.lease.latest_since = progress.since;
+            let mut seen = self.seen.lock();
+            (seen.checkpoint, seen.latest_since) = (progress.checkpoint, progress.since);
+        }
+        Ok(written)
     }
 
     /// The last checkpoint, with the shards that go on if it is the end of the shard. Whoever was to have the lease next
@@ -199,7 +262,7 @@ impl Held {
         checkpoint: Checkpoint,
         children: Vec<ShardId>,
     ) -> Result<bool, Error> {
-        let progress = Progress { checkpoint, children };
+        let progress = Progress { children, ..Progress::to(checkpoint) };
         let (lease, me) = (&self.info.lease, &self.settings.worker);
         let write = |counter, handing_over| match handing_over {
             true => write::hand_over(lease, counter, me, &progress),
@@ -290,7 +353,7 @@ impl Held {
         if let Some(since) = fence.doubted_since.filter(|_| lease.counter == fence.counter + 1) {
             // An earlier write of ours was carried out after all: this one, or another one before it. The last one gives
             // the lease away, so whoever still reads has not written it.
-            let this = progress.is_none_or(|progress| progress.checkpoint == lease.checkpoint);
+            let this = progress.is_none_or(|progress| progress.is_in(&lease));
             let gone = !ours && lease.checkpoint_owner.is_none();
             if this && if last { gone } else { ours } {
                 self.note_handoff(&lease);
@@ -399,12 +462,23 @@ impl Held {
         tracing::warn!(lease = %self.info.lease, %error, left_ms = left.as_millis() as u64, "renewal failed");
     }
 
-    /// Kilobytes a second since the last renewal.
-    fn throughput(&self) -> f64 {
+    /// Kilobytes a second since they were last written down. A moment says nothing, so it repeats what was written then.
+    fn throughput(&self) -> Measured {
         let now = self.settings.clock.elapsed();
+        let seen = self.seen.lock();
+        let passed = now.saturating_sub(seen.measured_at);
+        if passed < MEASURED_MIN {
+            return Measured { kbps: seen.kbps, bytes: 0, at: seen.measured_at };
+        }
+        Measured { kbps: seen.bytes as f64 / 1024.0 / passed.as_secs_f64(), bytes: seen.bytes, at: now }
+    }
+
+    fn wrote_throughput(&self, measured: Measured) {
         let mut seen = self.seen.lock();
-        let seconds = now.saturating_sub(seen.renewed_at).as_secs_f64();
-        let bytes = std::mem::take(&mut seen.bytes);
-        if seconds > 0.0 { bytes as f64 / 1024.0 / seconds } else { 0.0 }
+        // Two writes may have measured the same bytes; the first one counts.
+        if measured.at > seen.measured_at {
+            seen.bytes = seen.bytes.saturating_sub(measured.bytes);
+            (seen.measured_at, seen.kbps) = (measured.at, measured.kbps);
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! whole and from then on only updated.
 
 use anabranch_model::table::{Item, Number, Value};
-use anabranch_model::{Error, HashKey, HashRange, ShardId, StreamName};
+use anabranch_model::{Error, HashKey, HashRange, ShardId, StreamName, Timestamp};
 use smol_str::SmolStr;
 
 use super::checkpoint::Checkpoint;
@@ -26,6 +26,8 @@ pub(crate) const PENDING_STATE: &str = "pendingCheckpointState";
 pub(crate) const ENTITY: &str = "entityType";
 pub(crate) const STREAM: &str = "streamName";
 pub(crate) const SHARD: &str = "shardId";
+/// Ours; the client library leaves it alone.
+pub(crate) const LATEST_SINCE: &str = "latestSinceMillis";
 
 /// What `entityType` says of a lease. Without the attribute an item is one too.
 pub(crate) const ENTITY_LEASE: &str = "LEASE";
@@ -55,6 +57,9 @@ pub struct Lease {
     pub checkpoint_owner: Option<SmolStr>,
     /// The stream, where an application reads several: `account:name:epoch`.
     pub stream: Option<SmolStr>,
+    /// The moment that `LATEST` stands for, where the source has no number for the end of a shard: nothing arrived
+    /// between it and the look at the end.
+    pub latest_since: Option<Timestamp>,
 }
 
 impl Lease {
@@ -72,6 +77,7 @@ impl Lease {
             throughput_kbps: 0.0,
             checkpoint_owner: None,
             stream: None,
+            latest_since: None,
         }
     }
 
@@ -134,6 +140,7 @@ impl Lease {
             throughput_kbps: decimal(item, THROUGHPUT)?,
             checkpoint_owner: text(item, CHECKPOINT_OWNER)?.map(SmolStr::from),
             stream: text(item, STREAM)?.map(SmolStr::from),
+            latest_since: moment(item, LATEST_SINCE)?,
         }))
     }
 
@@ -162,6 +169,9 @@ impl Lease {
         if let Some(stream) = &self.stream {
             item.insert(STREAM, stream.as_str());
             item.insert(SHARD, self.shard());
+        }
+        if let Some(moment) = self.latest_since {
+            item.insert(LATEST_SINCE, moment.as_millis());
         }
         if layout == Layout::One {
             item.insert(ENTITY, ENTITY_LEASE);
@@ -198,6 +208,10 @@ pub(crate) fn whole(item: &Item, name: &str) -> Result<u64, Error> {
             .ok_or_else(|| strange(item, name, "a whole number")),
         Some(_) => Err(strange(item, name, "a number")),
     }
+}
+
+fn moment(item: &Item, name: &str) -> Result<Option<Timestamp>, Error> {
+    item.get(name).map(|_| whole(item, name).map(Timestamp::from_millis)).transpose()
 }
 
 fn decimal(item: &Item, name: &str) -> Result<f64, Error> {

@@ -47,41 +47,45 @@ impl Book {
     }
 }
 
-/// Renews until it is dropped.
+/// Renews until it is dropped. A lease ends in time even if renewals hang, so nothing that they do holds expiry up.
 pub(crate) async fn renew_all(book: &Book, settings: &Settings) {
-    let mut previous = settings.clock.elapsed();
+    tokio::join!(renew_regularly(book, settings), expire_in_time(book, settings));
+}
+
+async fn renew_regularly(book: &Book, settings: &Settings) {
     loop {
         let round = settings.clock.elapsed();
         let next = round + settings.renew_every();
-        // A lease ends in time even if a renewal hangs, so expiry is looked at while renewals are under way.
-        tokio::join!(renew_round(book, settings, previous, next), expire_until(book, settings, next));
-        previous = round;
+        renew_round(book, settings, round, next).await;
+        pause(next.saturating_sub(settings.clock.elapsed())).await;
     }
 }
 
-/// Renews what was not written since the round before, and tries again what fails.
-async fn renew_round(book: &Book, settings: &Settings, previous: Duration, next: Duration) {
+/// Renews what was not written lately, and tries again what fails. What expires first comes first, and nothing is begun
+/// when the next round is due.
+async fn renew_round(book: &Book, settings: &Settings, round: Duration, next: Duration) {
+    // Half a round: a renewal of the last one is older, however much time passed before it began.
+    let lately = round.saturating_sub(settings.renew_every() / 2);
     let renew = |held: Arc<Held>| async move {
-        while !held.renew(previous).await && settings.clock.elapsed() < next {
+        while settings.clock.elapsed() < next && !held.renew(lately).await {
             let again = settings.lease_time / 20;
             pause(settings.dice.between(again / 2, again)).await;
         }
     };
-    stream::iter(book.all()).for_each_concurrent(CALLS_MAX, renew).await;
+    let mut all = book.all();
+    all.sort_by_key(|held| held.expires_at());
+    stream::iter(all).for_each_concurrent(CALLS_MAX, renew).await;
 }
 
-/// Gives up what has expired, until the next round.
-async fn expire_until(book: &Book, settings: &Settings, next: Duration) {
+/// Gives up what has expired, at the moment at which it does.
+async fn expire_in_time(book: &Book, settings: &Settings) {
     loop {
         let now = settings.clock.elapsed();
         for held in book.all() {
             held.expire(now);
         }
-        if now >= next {
-            return;
-        }
         let open = book.all().into_iter().filter(|held| !held.is_lost());
-        let first = open.map(|held| held.expires_at()).min().unwrap_or(next).min(next);
+        let first = open.map(|held| held.expires_at()).min().unwrap_or(now + settings.lease_time);
         pause_until_any(first.saturating_sub(now), book.changed.notified()).await;
     }
 }

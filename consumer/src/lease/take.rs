@@ -63,6 +63,19 @@ pub(crate) struct Plan {
 }
 
 impl Sightings {
+    /// The workers that let a lease stand still until it expired, or nearly so and then somebody else had it. To be asked
+    /// before the leases are noted. Who lives renews a lease twice in that time.
+    pub(crate) fn silent(&self, leases: &[Lease], now: Duration, lease_time: Duration) -> HashSet<SmolStr> {
+        let silent = |lease: &Lease| {
+            let seen = self.seen.get(&lease.key)?;
+            let stands = seen.counter == lease.counter || seen.owner != lease.owner;
+            // One that is being handed over is read by somebody else, and one that has ended by nobody.
+            let is_read = lease.checkpoint_owner.is_none() && lease.checkpoint != Checkpoint::ShardEnd;
+            (is_read && stands && now >= seen.since + lease_time * 9 / 10).then(|| seen.owner.clone())?
+        };
+        leases.iter().filter_map(silent).collect()
+    }
+
     /// Notes how the leases stand at a moment.
     pub(crate) fn note(&mut self, leases: &[Lease], now: Duration) {
         let mut fresh = HashMap::with_capacity(leases.len());

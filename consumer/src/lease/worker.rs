@@ -33,6 +33,8 @@ struct Seen {
     last_update: u64,
     /// When it was seen to change, on the stopwatch; none if it looked old from the beginning.
     since: Option<Duration>,
+    /// It let a lease expire and has not said a word since.
+    silent: bool,
 }
 
 /// Says that this worker lives. It measures nothing but throughput, which the leases say, so its own figures are empty.
@@ -71,20 +73,28 @@ impl Workers {
                 table.write_at(place.table, Write::delete(place.key_of(name))).await?;
                 continue;
             }
-            let since = match self.seen.get(name) {
-                Some(seen) if seen.last_update == last_update => seen.since,
-                Some(_) => Some(now),
-                None => (age < WORKER_ROW_AGE_MAX).then_some(now),
+            let (since, silent) = match self.seen.get(name) {
+                Some(seen) if seen.last_update == last_update => (seen.since, seen.silent),
+                Some(_) => (Some(now), false),
+                None => ((age < WORKER_ROW_AGE_MAX).then_some(now), false),
             };
-            fresh.insert(SmolStr::from(name), Seen { last_update, since });
+            fresh.insert(SmolStr::from(name), Seen { last_update, since, silent });
         }
         self.seen = fresh;
         Ok(())
     }
 
+    /// A worker let a lease expire: it does not count as alive until its row changes.
+    pub(crate) fn note_silent(&mut self, worker: &str) {
+        if let Some(seen) = self.seen.get_mut(worker) {
+            seen.silent = true;
+        }
+    }
+
     /// The workers whose rows have changed lately.
     pub(crate) fn alive(&self, now: Duration) -> HashSet<SmolStr> {
-        let lately = |seen: &Seen| seen.since.is_some_and(|since| now < since + WORKER_ROW_AGE_MAX);
+        let lately =
+            |seen: &Seen| !seen.silent && seen.since.is_some_and(|since| now < since + WORKER_ROW_AGE_MAX);
         self.seen.iter().filter(|(_, seen)| lately(seen)).map(|(name, _)| name.clone()).collect()
     }
 }

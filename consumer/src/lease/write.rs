@@ -1,14 +1,14 @@
 //! Every conditional write to a lease. The conditions are those of the Kinesis Client Library; changing one here breaks
 //! the fence between its workers and ours.
 
-use anabranch_model::ShardId;
 use anabranch_model::table::expression::{exists, missing};
 use anabranch_model::table::{Item, Returning, Update, Write, path};
+use anabranch_model::{ShardId, Timestamp};
 
 use super::checkpoint::Checkpoint;
 use super::item::{
-    CHECKPOINT, CHECKPOINT_OWNER, CHILDREN, COUNTER, LEASE_KEY, Lease, OWNER, OWNER_SWITCHES, PENDING,
-    PENDING_STATE, PENDING_SUB_SEQUENCE, SUB_SEQUENCE, shard_set, throughput,
+    CHECKPOINT, CHECKPOINT_OWNER, CHILDREN, COUNTER, LATEST_SINCE, LEASE_KEY, Lease, OWNER, OWNER_SWITCHES,
+    PENDING, PENDING_STATE, PENDING_SUB_SEQUENCE, SUB_SEQUENCE, THROUGHPUT, shard_set, throughput,
 };
 use super::layout::Layout;
 
@@ -24,7 +24,7 @@ pub(crate) fn create(lease: &Lease, layout: Layout) -> Write {
 
 /// Says that the owner lives. Someone who wants to hand the lease over makes it fail, unless that is known already.
 pub(crate) fn renew(lease: &str, counter: u64, kbps: f64, handing_over: bool) -> Write {
-    let update = Update::new().set(COUNTER, counter + 1).set("throughputKBps", throughput(kbps));
+    let update = Update::new().set(COUNTER, counter + 1).set(THROUGHPUT, throughput(kbps));
     let mut condition = path(COUNTER).equals(counter);
     if !handing_over {
         condition = condition.and(missing(CHECKPOINT_OWNER));
@@ -58,8 +58,8 @@ pub(crate) fn assign(lease: &str, owner: &str, reader: &str) -> Write {
 }
 
 /// Writes down how far the shard is processed; that renews the lease as well.
-pub(crate) fn checkpoint(lease: &str, counter: u64, progress: &Progress) -> Write {
-    let update = progress.update(counter).set(OWNER_SWITCHES, 0);
+pub(crate) fn checkpoint(lease: &str, counter: u64, progress: &Progress, kbps: f64) -> Write {
+    let update = progress.update(counter).set(OWNER_SWITCHES, 0).set(THROUGHPUT, throughput(kbps));
     Write::update(key(lease), update).when(path(COUNTER).equals(counter)).showing_item()
 }
 
@@ -79,13 +79,14 @@ pub(crate) fn hand_over(lease: &str, counter: u64, worker: &str, progress: &Prog
 
 /// Sets a checkpoint from outside, in either direction. The owner loses the lease, and whoever takes it begins there.
 pub(crate) fn rewind(lease: &Lease, to: Checkpoint) -> Write {
-    let progress = Progress { checkpoint: to, children: Vec::new() };
-    let update = progress
+    let update = Progress::to(to)
         .update(lease.counter)
         .set(OWNER_SWITCHES, 0)
         .remove(OWNER)
         .remove(CHECKPOINT_OWNER)
         .remove(CHILDREN);
+    // The end of the shard is looked for anew.
+    let update = if to == Checkpoint::Latest { update.remove(LATEST_SINCE) } else { update };
     Write::update(key(&lease.key), update).when(path(COUNTER).equals(lease.counter))
 }
 
@@ -99,9 +100,21 @@ pub(crate) fn remove(lease: &Lease) -> Write {
 pub(crate) struct Progress {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) children: Vec<ShardId>,
+    /// The moment that `LATEST` stands for, if this write says so.
+    pub(crate) since: Option<Timestamp>,
 }
 
 impl Progress {
+    /// A shard that is processed up to here and goes on.
+    pub(crate) fn to(checkpoint: Checkpoint) -> Self {
+        Progress { checkpoint, children: Vec::new(), since: None }
+    }
+
+    /// Whether a lease says so already.
+    pub(crate) fn is_in(&self, lease: &Lease) -> bool {
+        self.checkpoint == lease.checkpoint && (self.since.is_none() || self.since == lease.latest_since)
+    }
+
     fn update(&self, counter: u64) -> Update {
         let update = Update::new()
             .set(COUNTER, counter + 1)
@@ -110,6 +123,11 @@ impl Progress {
             .remove(PENDING)
             .remove(PENDING_SUB_SEQUENCE)
             .remove(PENDING_STATE);
+        let update = match (self.since, self.checkpoint) {
+            (Some(moment), _) => update.set(LATEST_SINCE, moment.as_millis()),
+            (None, Checkpoint::Latest) => update,
+            (None, _) => update.remove(LATEST_SINCE),
+        };
         match shard_set(&self.children) {
             Some(children) => update.set(CHILDREN, children),
             None => update,

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 pub mod faulty;
+pub mod source;
 
 /// The clock of the runtime, which jumps when everybody waits.
 pub struct RuntimeClock(tokio::time::Instant);
