@@ -1,7 +1,7 @@
 //! Where to cut a shard so that its parts carry about the same load, and none more than it should.
 //!
 //! The load of a shard is known as stretches of keys with a weight each; a heavy key is a stretch of its own. A part that is
-//! too heavy is cut at the median of its load; if one key is more than half of it, it is cut beside that key.
+//! too heavy is cut where its load is halved, or into as many equal parts as there have to be; if one key is more than half of it, it is cut beside that key.
 //!
 //! What must hold: every cut lies inside the range and differs from the others, so that cutting there is possible; a part
 //! that holds a single key is never cut.
@@ -39,8 +39,8 @@ pub struct Cuts {
     pub short: bool,
 }
 
-/// What is left beside a heavy key is worth a cut only from this share of the target on.
-const REST_MIN: f64 = 0.1;
+/// A smaller share of a load than this is none: weights are scaled and subtracted.
+const ROUNDING: f64 = 1e-6;
 
 /// Keys from `first` to `last` with a weight that is spread evenly over them.
 #[derive(Clone, Copy, Debug)]
@@ -106,33 +106,37 @@ fn cut(part: &mut Part, target: f64, hot: &mut Vec<(HashKey, f64)>) -> Option<(u
             if key.weight > target && !hot.iter().any(|(known, _)| known.get() == key.first) {
                 hot.push((HashKey::new(key.first), key.weight));
             }
-            if rest < REST_MIN * target {
+            // Whoever shares a shard with such a key is refused because of it.
+            if rest <= ROUNDING * total {
                 return None;
             }
             // The heavier side goes first; the other follows if the key and it are still too much.
             if below > rest - below { key.first } else { key.last.checked_add(1)? }
         }
-        _ => median(&part.stretches, total)?,
+        _ => {
+            // As many parts as there have to be, of equal load: halving three into parts of at most one would make four.
+            let parts = (total / target).ceil().max(2.0);
+            quantile(&part.stretches, total * (parts / 2.0).floor() / parts)?
+        }
     };
     (first < at && at <= last).then(|| (at, split(part, at)))
 }
 
-/// The key at which the upper half of the load begins.
-fn median(stretches: &[Stretch], total: f64) -> Option<u128> {
+/// The key below which this much of the load lies.
+fn quantile(stretches: &[Stretch], wanted: f64) -> Option<u128> {
     let (first, last) = (stretches.first()?.first, stretches.last()?.last);
     if first == last {
         return None;
     }
-    let half = total / 2.0;
     let mut below = 0.0;
     for stretch in stretches {
-        if below + stretch.weight < half {
+        if below + stretch.weight < wanted {
             below += stretch.weight;
             continue;
         }
-        let inside = half - below;
+        let inside = wanted - below;
         let at = if stretch.is_key() {
-            // On the side of the key that leaves the halves more alike.
+            // On the side of the key that comes closer.
             let after = stretch.last.checked_add(1).filter(|after| *after <= last);
             match after {
                 Some(after) if inside > stretch.weight - inside || stretch.first == first => after,
@@ -276,6 +280,16 @@ mod tests {
         let cuts = cuts(&only, Dimension::Bytes, 1.2, 0.8, 10);
         assert_eq!(cuts.at, []);
         assert_eq!(cuts.hot, [(HashKey::new(77), 1.2)]);
+    }
+
+    #[test]
+    fn there_are_as_many_parts_as_there_have_to_be() {
+        let keys: Vec<_> = (0..4096u128).map(|number| (number << 116, 1.0)).collect();
+        let cuts = cuts(&sketch(HashRange::ALL, &keys), Dimension::Records, 2.9, 1.0, 10);
+        let third = (u128::MAX / 3) as f64;
+        let parts: Vec<f64> = cuts.at.iter().map(|at| at.get() as f64 / third).collect();
+        assert_eq!(parts.len(), 2, "{parts:?}");
+        assert!((parts[0] - 1.0).abs() < 0.02 && (parts[1] - 2.0).abs() < 0.02, "{parts:?}");
     }
 
     #[test]
