@@ -313,11 +313,9 @@ impl Storm {
     }
 
     fn is_under_way(&self, leases: &BTreeMap<String, Lease>, graph: &ShardGraph, shard: &ShardId) -> bool {
-        let unfinished = |id: &&ShardId| {
-            leases.get(id.as_str()).is_some_and(|lease| lease.checkpoint != Checkpoint::ShardEnd)
-        };
         let parents = graph.get(shard).map(|shard| shard.parents.clone()).unwrap_or_default();
-        let waits_for: Vec<_> = parents.iter().filter(unfinished).collect();
+        let waits_for: Vec<_> =
+            parents.iter().filter(|parent| is_unfinished(leases, graph, parent)).collect();
         match leases.get(shard.as_str()) {
             _ if !waits_for.is_empty() => {
                 waits_for.iter().all(|parent| self.is_under_way(leases, graph, parent))
@@ -327,6 +325,16 @@ impl Storm {
                 !parents.is_empty() && parents.iter().all(|parent| self.is_under_way(leases, graph, parent))
             }
         }
+    }
+}
+
+/// Whether a shard has to be read before its children: its own lease says so, or if it has none, that of an ancestor which
+/// is to be read first.
+fn is_unfinished(leases: &BTreeMap<String, Lease>, graph: &ShardGraph, shard: &ShardId) -> bool {
+    match (leases.get(shard.as_str()), graph.get(shard)) {
+        (Some(lease), _) => lease.checkpoint != Checkpoint::ShardEnd,
+        (None, Some(shard)) => shard.parents.iter().any(|parent| is_unfinished(leases, graph, parent)),
+        (None, None) => false,
     }
 }
 
