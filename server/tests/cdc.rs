@@ -372,9 +372,9 @@ async fn rows_of_a_keyspace_become_documents_of_cells() {
         let bot = Bot::spawn(&mut command);
         let theirs = documents("keyspaces-data/aws-media/media_content/");
         bot.stop();
-        (ours, theirs)
+        (data, ours, theirs)
     });
-    let (ours, theirs) = looked.await.expect("no panic");
+    let (data, ours, theirs) = looked.await.expect("no panic");
     for (documents, id, plays) in [(&ours, "uuidT", "bigintT"), (&theirs, "textT", "decimalT")] {
         let three = documents
             .iter()
@@ -386,6 +386,7 @@ async fn rows_of_a_keyspace_become_documents_of_cells() {
     }
     drop(store);
     server.stop().succeeded();
+    drop(data);
 }
 
 #[test]
