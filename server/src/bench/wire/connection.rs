@@ -5,9 +5,10 @@
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
-use hyper::{Method, Request};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -87,8 +88,9 @@ impl Operation {
     }
 }
 
-/// A connection to one server; one call at a time.
+/// A connection to one server; one call at a time. A server that ends it after each answer is connected to again.
 pub(super) struct Connection {
+    address: String,
     host: HeaderValue,
     sender: SendRequest<Full<Bytes>>,
 }
@@ -96,16 +98,9 @@ pub(super) struct Connection {
 impl Connection {
     /// Connects to `host:port`.
     pub(super) async fn to(address: &str) -> Result<Connection, Failure> {
-        let failed =
-            |what: String| Failure::new("bench", format!("{address}: {what}"), "is the server there?");
-        let stream = TcpStream::connect(address).await.map_err(|error| failed(error.to_string()))?;
-        stream.set_nodelay(true).map_err(|error| failed(error.to_string()))?;
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(error.to_string()))?;
-        // It ends with the sender, or when the server closes it; the next call says so.
-        tokio::spawn(connection);
-        let host = HeaderValue::from_str(address).map_err(|error| failed(error.to_string()))?;
-        Ok(Connection { host, sender })
+        let sender = connect(address).await?;
+        let host = HeaderValue::from_str(address).map_err(|error| unreachable_at(address, &error))?;
+        Ok(Connection { address: address.to_owned(), host, sender })
     }
 
     /// Connections for as many tasks.
@@ -132,8 +127,7 @@ impl Connection {
             .header("x-amz-target", &operation.target)
             .body(Full::new(body))
             .map_err(|error| failed(error.to_string()))?;
-        self.sender.ready().await.map_err(|error| failed(error.to_string()))?;
-        let answer = self.sender.send_request(request).await.map_err(|error| failed(error.to_string()))?;
+        let answer = self.send(request).await?;
         let status = answer.status();
         let body = answer.into_body().collect().await.map_err(|error| failed(error.to_string()))?.to_bytes();
         if status.is_success() {
@@ -141,6 +135,20 @@ impl Connection {
         }
         let text = String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
         Err(failed(format!("{status}: {text}")))
+    }
+
+    /// Sends a request, over a new connection if the last answer ended the old one.
+    async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failure> {
+        let lost = |error: hyper::Error| unreachable_at(&self.address, &error);
+        let request = match self.sender.ready().await {
+            Err(_) => request,
+            Ok(()) => match self.sender.try_send_request(request).await {
+                Ok(answer) => return Ok(answer),
+                Err(mut error) => error.take_message().ok_or_else(|| lost(error.into_error()))?,
+            },
+        };
+        self.sender = connect(&self.address).await?;
+        self.sender.send_request(request).await.map_err(lost)
     }
 
     /// A call that is made once, outside of what is measured.
@@ -152,6 +160,20 @@ impl Connection {
         serde_json::from_slice(&body)
             .map_err(|error| Failure::new("bench", format!("{}: {error}", operation.name), "report this"))
     }
+}
+
+async fn connect(address: &str) -> Result<SendRequest<Full<Bytes>>, Failure> {
+    let stream = TcpStream::connect(address).await.map_err(|error| unreachable_at(address, &error))?;
+    stream.set_nodelay(true).map_err(|error| unreachable_at(address, &error))?;
+    let (sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|error| unreachable_at(address, &error))?;
+    // It ends with the sender, or when the server closes it; the next call notices.
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+fn unreachable_at(address: &str, error: &dyn std::error::Error) -> Failure {
+    Failure::new("bench", format!("{address}: {error}"), "is the server there?")
 }
 
 #[cfg(test)]
