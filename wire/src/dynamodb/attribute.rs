@@ -8,7 +8,7 @@ use std::fmt;
 
 use anabranch_model::table::{Item, Kind, NotANumber, Number, Value};
 use bytes::Bytes;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -129,7 +129,7 @@ impl<'de> Visitor<'de> for AttributeVisitor {
                 TypeName::Ss => map.next_value::<Option<Vec<String>>>()?.map(text_set),
                 TypeName::Ns => map.next_value::<Option<Vec<String>>>()?.map(|texts| number_set(&texts)),
                 TypeName::Bs => map.next_value::<Option<Vec<Binary>>>()?.map(binary_set),
-                TypeName::L => map.next_value::<Option<Vec<Attribute>>>()?.map(list),
+                TypeName::L => map.next_value::<Option<List>>()?.map(|list| list.0.map(Value::List)),
                 TypeName::M => map.next_value::<Option<Attributes>>()?.map(|map| map.0.map(Value::Map)),
                 TypeName::Unknown => {
                     map.next_value::<IgnoredAny>()?;
@@ -176,6 +176,39 @@ impl<'de> Deserialize<'de> for Attributes {
     }
 }
 
+/// The values of a list, or what is wrong with the first of them that cannot be; behind it nothing is kept.
+struct List(Result<Vec<Value>, String>);
+
+impl<'de> Deserialize<'de> for List {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ListVisitor)
+    }
+}
+
+struct ListVisitor;
+
+impl<'de> Visitor<'de> for ListVisitor {
+    type Value = List;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of attribute values")
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut sequence: S) -> Result<List, S::Error> {
+        let mut values = Vec::new();
+        while let Some(attribute) = sequence.next_element::<Attribute>()? {
+            match attribute.0 {
+                Ok(value) => values.push(value),
+                Err(why) => {
+                    while sequence.next_element::<IgnoredAny>()?.is_some() {}
+                    return Ok(List(Err(why)));
+                }
+            }
+        }
+        Ok(List(Ok(values)))
+    }
+}
+
 /// A number from its text.
 fn number(text: &str) -> Result<Number, String> {
     Number::parse(text).map_err(|why| {
@@ -203,10 +236,6 @@ fn null(value: bool) -> Result<Value, String> {
         true => Ok(Value::Null),
         false => Err(format!("{INVALID} Null attribute value types must have the value of true")),
     }
-}
-
-fn list(attributes: Vec<Attribute>) -> Result<Value, String> {
-    attributes.into_iter().map(|attribute| attribute.0).collect::<Result<_, _>>().map(Value::List)
 }
 
 fn text_set(texts: Vec<String>) -> Result<Value, String> {

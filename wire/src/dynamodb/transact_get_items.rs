@@ -17,11 +17,13 @@ use super::names::table_name;
 use super::transact_write_items::SEVERAL_OPERATIONS;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::some_at_most;
 use crate::validation::Validation;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
+    #[serde(default, deserialize_with = "some_at_most::<_, _, { TRANSACTION_ITEMS_MAX }>")]
     transact_items: Option<Vec<TransactItem>>,
     return_consumed_capacity: Option<String>,
 }
@@ -61,7 +63,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
     validation.required("transactItems", &request.transact_items).done()?;
     let parts = request.transact_items.unwrap_or_default();
-    validation.size("transactItems", "[]", parts.len(), 1..=TRANSACTION_ITEMS_MAX);
+    validation.size("transactItems", "[]", parts.len(), 1..=TRANSACTION_ITEMS_MAX).done()?;
     for (at, part) in parts.iter().enumerate() {
         let field = format!("transactItems.{}.member.get", at + 1);
         validation.required(&field, &part.get);

@@ -11,6 +11,7 @@ use super::prefix::Prefix;
 use super::tags::{self, Tag};
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::{ENTRIES_MAX, bounded};
 
 /// Bytes and seconds unless the maker says otherwise.
 const SIZE_MIB_DEFAULT: i64 = 5;
@@ -25,7 +26,7 @@ pub(super) struct Request {
     extended_s3_destination_configuration: Option<Destination>,
     delivery_stream_encryption_configuration_input: Option<IgnoredAny>,
     kinesis_stream_source_configuration: Option<IgnoredAny>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::<_, _, { ENTRIES_MAX }>")]
     tags: Vec<Tag>,
 }
 

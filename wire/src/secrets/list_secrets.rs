@@ -11,6 +11,7 @@ use super::secret::Secret;
 use super::stored;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::{ENTRIES_MAX, bounded};
 
 /// Most secrets on a page, and how many there are unless the caller says otherwise.
 const RESULTS_MAX: i64 = 100;
@@ -22,7 +23,7 @@ pub(super) struct Request {
     include_planned_deletion: bool,
     max_results: Option<i64>,
     next_token: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::<_, _, { ENTRIES_MAX }>")]
     filters: Vec<Filter>,
     sort_order: Option<String>,
     sort_by: Option<String>,

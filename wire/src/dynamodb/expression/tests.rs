@@ -590,3 +590,37 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn what_placeholders_stand_for_has_limits() {
+    let large = format!(r#"{{":v":{{"S":"{}"}}}}"#, "x".repeat(SUBSTITUTED_BYTES_MAX / 2));
+    let uses = |count: usize| vec!["a = :v"; count].join(" OR ");
+    let most = RESOLVED_BYTES_MAX / (SUBSTITUTED_BYTES_MAX / 2 + ELEMENT_BYTES);
+    with("{}", &large).condition(&uses(most)).unwrap();
+    let fault = with("{}", &large).condition(&uses(most + 1)).unwrap_err();
+    assert!(
+        fault.message.starts_with("Invalid ConditionExpression: The values and names"),
+        "{}",
+        fault.message
+    );
+    // What other parts of a call have used counts too.
+    let other = with("{}", &large).behind(RESOLVED_BYTES_MAX / 2).condition(&uses(most)).unwrap_err();
+    assert_eq!(other.message, fault.message);
+    // Elements take memory though they have no size.
+    let empty = format!(r#"{{":v":{{"L":[{}{{"S":""}}]}}}}"#, r#"{"S":""},"#.repeat(10_000));
+    assert!(with("{}", &empty).condition(&uses(RESOLVED_BYTES_MAX / (10_000 * ELEMENT_BYTES) + 1)).is_err());
+    let twice = large
+        .replace("{\":v\"", "{\":w\":{\"S\":\"y\"},\":v\"")
+        .replace('y', &"x".repeat(SUBSTITUTED_BYTES_MAX / 2 + 1));
+    let values = serde_json::from_str(&twice).unwrap();
+    let fault = Expressions::new(None, Some(values), &[("X", Some("x"))], &[]).unwrap_err();
+    assert!(fault.message.ends_with("exceed the maximum size of 2097152 bytes"), "{}", fault.message);
+    let names = format!(r##"{{"#n":"{}"}}"##, "n".repeat(60_000));
+    let often = vec!["attribute_exists(#n)"; 150].join(" OR ");
+    let fault = with(&names, "{}").condition(&often).unwrap_err();
+    assert!(
+        fault.message.starts_with("Invalid ConditionExpression: The values and names"),
+        "{}",
+        fault.message
+    );
+}
