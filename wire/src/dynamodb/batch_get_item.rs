@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::attribute::{Attributes, ItemBody};
 use super::capacity::{Consumed, Cost, Detail, read_units};
 use super::explain::keys_fault;
+use super::expression::Copied;
 use super::get_item::{projection, shown};
 use super::names::table_name;
 use crate::context::Context;
@@ -83,7 +84,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         Response { responses: BTreeMap::new(), unprocessed_keys: BTreeMap::new(), consumed_capacity: None };
     // They are counted before each gets a projection of its own.
     let asked = tables.values().map(|keys| keys.keys.as_ref().map_or(0, Vec::len)).sum::<usize>();
-    let (mut wanted, mut gets) = (Vec::new(), Vec::new());
+    let (mut wanted, mut gets, mut copied) = (Vec::new(), Vec::new(), Copied::default());
     for (given, keys) in tables {
         let table = table_name(Some(&given))?;
         response.responses.insert(given.clone(), Vec::new());
@@ -96,6 +97,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
             keys.projection_expression.as_deref(),
             keys.expression_attribute_names,
             keys.attributes_to_get,
+            &mut copied,
         )?;
         if asked > BATCH_GET_ITEMS_MAX {
             return Err(Fault::validation("Too many items requested for the BatchGetItem call"));

@@ -12,6 +12,7 @@ use super::batch_get_item::twice;
 use super::capacity::{Consumed, Cost, Detail, of_transaction, read_units};
 use super::errors::{cancelled, fault};
 use super::explain::of_key;
+use super::expression::Copied;
 use super::get_item::{projection, shown};
 use super::names::table_name;
 use super::transact_write_items::SEVERAL_OPERATIONS;
@@ -73,11 +74,11 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         }
     }
     validation.done()?;
-    let mut gets = Vec::new();
+    let (mut gets, mut copied) = (Vec::new(), Copied::default());
     for get in parts.into_iter().filter_map(|part| part.get) {
         let table = table_name(get.table_name.as_deref())?;
-        let projection =
-            projection(get.projection_expression.as_deref(), get.expression_attribute_names, None)?;
+        let expression = get.projection_expression.as_deref();
+        let projection = projection(expression, get.expression_attribute_names, None, &mut copied)?;
         let key = get.key.map_or_else(|| Ok(Item::new()), Attributes::item)?;
         gets.push((table, Get { key, consistent: true, projection }));
     }

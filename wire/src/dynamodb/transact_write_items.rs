@@ -12,7 +12,7 @@ use super::batch_get_item::twice;
 use super::capacity::{Consumed, Cost, Detail, of_transaction};
 use super::errors::{cancelled, fault};
 use super::explain::of_action;
-use super::expression::Expressions;
+use super::expression::{Copied, Expressions};
 use super::names::table_name;
 use super::write::{CollectionMetrics, collection, cost_of, item_of, read_metrics, read_on_failure};
 use crate::context::Context;
@@ -81,10 +81,10 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     validation.required("transactItems", &request.transact_items).done()?;
     let items = request.transact_items.unwrap_or_default();
     validation.size("transactItems", "[]", items.len(), 1..=TRANSACTION_ITEMS_MAX).done()?;
-    let (mut writes, mut resolved_bytes) = (Vec::new(), 0);
+    let (mut writes, mut copied) = (Vec::new(), Copied::default());
     for (at, item) in items.into_iter().enumerate() {
         let (kind, part) = item.part()?;
-        writes.push(part.write(kind, at + 1, &mut resolved_bytes)?);
+        writes.push(part.write(kind, at + 1, &mut copied)?);
     }
     if check_transaction_bytes(writes.iter().map(|(_, write)| write)).is_err() {
         return Err(Fault::validation(format!(
@@ -138,13 +138,8 @@ impl TransactItem {
 }
 
 impl Part {
-    /// The write; `number` counts the parts from one, for messages, and `resolved_bytes` what their placeholders stand for.
-    fn write(
-        self,
-        kind: Kind,
-        number: usize,
-        resolved_bytes: &mut usize,
-    ) -> Result<(TableName, Write), Fault> {
+    /// The write; `number` counts the parts from one, for messages, and `copied` what their placeholders stand for.
+    fn write(self, kind: Kind, number: usize, copied: &mut Copied) -> Result<(TableName, Write), Fault> {
         let name = match kind {
             Kind::Check => "conditionCheck",
             Kind::Put => "put",
@@ -176,12 +171,12 @@ impl Part {
             &[("UpdateExpression", update), ("ConditionExpression", condition)],
             &[],
         )?
-        .behind(*resolved_bytes);
+        .behind(*copied);
         let attributes = if kind == Kind::Put { self.item } else { self.key };
         let item = attributes.map_or_else(|| Ok(Item::new()), Attributes::item)?;
         let update = update.map_or_else(|| Ok(Update::new()), |text| expressions.update(text))?;
         let condition = condition.map(|text| expressions.condition(text)).transpose()?;
-        *resolved_bytes = expressions.resolved_bytes();
+        *copied = expressions.copied();
         expressions.finish()?;
         let action = match kind {
             Kind::Check => Action::Check(item),

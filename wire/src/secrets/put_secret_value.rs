@@ -45,8 +45,11 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         secret.check_stages()?;
         stored::keep_value(context, &secret, &version, &value).await?;
         if let Err(fault) = stored::keep(context, &secret).await {
-            // Nothing names the value, so it would be there for ever.
-            stored::drop_values(context, &secret, std::slice::from_ref(&version)).await?;
+            // Nothing names a value whose secret was refused, so it would be there for ever. After any other failure the
+            // secret may name it nevertheless. What the caller has to know is the refusal.
+            if fault.status.is_client_error() {
+                let _ = stored::drop_values(context, &secret, std::slice::from_ref(&version)).await;
+            }
             return Err(fault);
         }
         stored::drop_values(context, &secret, &gone).await?;

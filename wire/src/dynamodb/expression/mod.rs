@@ -34,9 +34,12 @@ const PLACEHOLDER_BYTES_MAX: usize = 255;
 /// Most bytes of all that the placeholders of one expression stand for.
 const SUBSTITUTED_BYTES_MAX: usize = 2 << 20;
 
-/// Most memory for what placeholders stand for in all the places where they are used: each place has a copy. It is enough
-/// for the values of the largest transaction and as many to compare with.
-const RESOLVED_BYTES_MAX: usize = 8 << 20;
+/// Memory that any call may take for what placeholders stand for in all the places where they are used: each place has a
+/// copy.
+const COPIED_BYTES_FREE: usize = 256 << 10;
+
+/// How often what placeholders stand for may be copied beyond that. Few expressions name a large value more than twice.
+const COPIES_MAX: usize = 4;
 
 /// Memory that an element of a list or map takes, whatever it is.
 const ELEMENT_BYTES: usize = 64;
@@ -46,8 +49,22 @@ const ELEMENT_BYTES: usize = 64;
 pub(super) struct Expressions {
     names: BTreeMap<String, Placeholder<String>>,
     values: BTreeMap<String, Placeholder<Value>>,
-    /// Memory for copies so far.
-    resolved_bytes: usize,
+    copied: Copied,
+}
+
+/// What the copies of all that the placeholders of a call stand for take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copied {
+    /// So far.
+    bytes: usize,
+    /// At most.
+    bytes_max: usize,
+}
+
+impl Default for Copied {
+    fn default() -> Self {
+        Copied { bytes: 0, bytes_max: COPIED_BYTES_FREE }
+    }
 }
 
 #[derive(Debug)]
@@ -91,17 +108,20 @@ impl Expressions {
                  {SUBSTITUTED_BYTES_MAX} bytes"
             )));
         }
-        Ok(Expressions { names, values, resolved_bytes: 0 })
+        Ok(Expressions { names, values, copied: Copied::default() }.behind(Copied::default()))
     }
 
     /// The same, behind others of one call that share its memory for copies.
-    pub(super) fn behind(self, resolved_bytes: usize) -> Self {
-        Expressions { resolved_bytes, ..self }
+    pub(super) fn behind(mut self, others: Copied) -> Self {
+        let own = self.names.values().map(|name| name.bytes).sum::<usize>()
+            + self.values.values().map(|value| value.bytes).sum::<usize>();
+        self.copied = Copied { bytes_max: others.bytes_max + COPIES_MAX * own, ..others };
+        self
     }
 
-    /// Memory for copies so far.
-    pub(super) fn resolved_bytes(&self) -> usize {
-        self.resolved_bytes
+    /// What the copies take so far.
+    pub(super) fn copied(&self) -> Copied {
+        self.copied
     }
 
     /// The end of the call: a placeholder that nobody used is a mistake.

@@ -6,7 +6,7 @@ use anabranch_model::table::expression::Operand;
 use anabranch_model::table::{Kind, Number, Path, Projection, Step, Value, path};
 
 use super::cursor::{RawPath, RawStep, Term};
-use super::{Expressions, RESOLVED_BYTES_MAX, type_of};
+use super::{Expressions, type_of};
 use crate::fault::Fault;
 
 /// Looks up placeholders for the expression of one parameter.
@@ -59,9 +59,9 @@ impl Resolver<'_> {
             RawStep::Name(key) => match self.expressions.names.get_mut(key) {
                 Some(name) => {
                     name.used = true;
-                    self.expressions.resolved_bytes += name.bytes;
+                    self.expressions.copied.bytes += name.bytes;
                     let content = name.content.clone();
-                    self.check_memory().map(|()| content)
+                    self.check_copies().map(|()| content)
                 }
                 None => Err(self.refuse(format_args!(
                     "An expression attribute name used in the document path is not defined; attribute name: {key}"
@@ -75,9 +75,9 @@ impl Resolver<'_> {
         match self.expressions.values.get_mut(key) {
             Some(value) => {
                 value.used = true;
-                self.expressions.resolved_bytes += value.bytes;
+                self.expressions.copied.bytes += value.bytes;
                 let content = value.content.clone();
-                self.check_memory().map(|()| content)
+                self.check_copies().map(|()| content)
             }
             None => Err(self.refuse(format_args!(
                 "An expression attribute value used in expression is not defined; attribute value: {key}"
@@ -86,12 +86,12 @@ impl Resolver<'_> {
     }
 
     /// A small expression can name a large value a thousand times.
-    fn check_memory(&self) -> Result<(), Fault> {
-        if self.expressions.resolved_bytes > RESOLVED_BYTES_MAX {
-            return Err(self.refuse(format_args!(
-                "The values and names of placeholders have more than {RESOLVED_BYTES_MAX} bytes in all the places where \
-                 they are used"
-            )));
+    fn check_copies(&self) -> Result<(), Fault> {
+        let copied = self.expressions.copied;
+        if copied.bytes > copied.bytes_max {
+            return Err(
+                self.refuse("The expression uses large values or names of its placeholders too often")
+            );
         }
         Ok(())
     }
