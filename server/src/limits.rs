@@ -36,6 +36,8 @@ pub(crate) const WRITE_STALL_MAX: Duration = Duration::from_secs(10);
 pub(crate) const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How long requests in progress may take after the signal to stop.
 pub(crate) const DRAIN_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long a client to which nothing is owed may take to let go of a connection when it is told to.
+pub(crate) const GOODBYE_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Bytes after which a piece of an answer is sent; a piece has at most about twice as many.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;

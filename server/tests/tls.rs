@@ -51,7 +51,7 @@ fn one_port_speaks_tls_and_plain_http() {
     let server = Server::start(&data.path(), &["--tls"]);
     assert!(server.ready_line.contains("ready: https://127.0.0.1:"), "{}", server.ready_line);
     let root = data.path().join("tls/root.pem");
-    for name in ["localhost", "127.0.0.1", "::1"] {
+    for name in ["localhost", "s3.localhost", "photos.s3.localhost", "127.0.0.1", "::1"] {
         let answer = exchange(server.listen, &root, name, CALL).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{name}: {answer}");
     }

@@ -37,6 +37,7 @@ mod validation;
 
 mod context;
 mod limits;
+mod list;
 mod making;
 mod operations;
 mod request_id;

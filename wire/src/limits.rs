@@ -7,6 +7,13 @@ use std::time::Duration;
 pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
 /// Bytes for which memory is taken when a body begins to come whose length nobody knows.
 pub(crate) const UNANNOUNCED_BYTES: usize = 64 << 10;
+/// Memory that the entries of the lists and maps of any call may take.
+pub(crate) const ENTRY_BYTES_FREE: usize = 512 << 10;
+/// Memory that they may take beyond that for each byte of the call. The smallest entry of an item, `{"S":""},`, takes about
+/// five bytes for each of its own, and an empty text in a list eight.
+pub(crate) const ENTRY_BYTES_PER_BYTE: usize = 8;
+/// The same, where entries are spelled without quotes and commas.
+pub(crate) const ENTRY_BYTES_PER_BYTE_OF_CBOR: usize = 16;
 /// How long a client may take to send the body of a call.
 pub(crate) const BODY_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Most bytes of a body that came compressed.

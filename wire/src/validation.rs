@@ -8,6 +8,9 @@ use crate::fault::Fault;
 /// Most characters of a refused value that the answer repeats.
 const SHOWN_CHARS_MAX: usize = 1_024;
 
+/// Most findings of one call. The services tell of no more either.
+const FINDINGS_MAX: usize = 10;
+
 /// What was found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Validation {
@@ -27,7 +30,7 @@ impl Validation {
     /// A value that must be there.
     pub(crate) fn required<T>(&mut self, field: &str, value: &Option<T>) -> &mut Self {
         if value.is_none() {
-            self.findings.push(format!(
+            self.find(format_args!(
                 "Value null at '{field}' failed to satisfy constraint: Member must not be null"
             ));
         }
@@ -105,8 +108,15 @@ impl Validation {
 
     fn refuse(&mut self, field: &str, value: impl Display, must: impl Display) {
         let value: String = value.to_string().chars().take(SHOWN_CHARS_MAX).collect();
-        self.findings
-            .push(format!("Value '{value}' at '{field}' failed to satisfy constraint: Member must {must}"));
+        self.find(format_args!(
+            "Value '{value}' at '{field}' failed to satisfy constraint: Member must {must}"
+        ));
+    }
+
+    fn find(&mut self, finding: impl Display) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(finding.to_string());
+        }
     }
 
     /// Everything that was found, as one fault.
@@ -148,6 +158,17 @@ mod tests {
              Value '0' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1; \
              Value 'X' at 'type' failed to satisfy constraint: Member must satisfy enum value set: [A, B]"
         );
+    }
+
+    #[test]
+    fn but_no_more_than_ten_things() {
+        let mut validation = Validation::default();
+        for number in 0..1_000 {
+            validation.required::<u8>(&format!("a.{number}"), &None).range("limit", Some(0), 1..=10);
+        }
+        let message = validation.done().unwrap_err().message;
+        assert!(message.starts_with("10 validation errors detected: Value null at 'a.0' "), "{message}");
+        assert_eq!(message.matches("failed to satisfy").count(), 10);
     }
 
     #[test]

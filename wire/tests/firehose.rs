@@ -92,6 +92,24 @@ async fn records_come_to_the_bucket_in_order_even_through_a_crash() {
 }
 
 #[tokio::test]
+async fn a_delivery_stream_that_is_written_to_all_the_time_can_be_deleted() {
+    let server = Harness::start().await;
+    server.engine.create_bucket(&BucketName::new("lake").unwrap()).await.unwrap();
+    ok(&server, "CreateDeliveryStream", definition("clicks", json!({}))).await;
+    let put = || {
+        let record = json!({"DeliveryStreamName": "clicks", "Record": {"Data": "b25lCg=="}});
+        server.call("Firehose_20150804.PutRecord", record)
+    };
+    assert_eq!(put().await.0, 200);
+    // Whoever delivers until nothing waits never comes to an end here.
+    let writing = async { while put().await.0 == 200 {} };
+    let deleting = ok(&server, "DeleteDeliveryStream", json!({"DeliveryStreamName": "clicks"}));
+    tokio::join!(writing, deleting);
+    let (keys, whole) = contents(&server).await;
+    assert!(!keys.is_empty() && whole.starts_with(b"one\n"), "what waited was delivered: {keys:?}");
+}
+
+#[tokio::test]
 async fn delivery_streams_are_described_and_listed() {
     let server = Harness::start().await;
     for name in ["a", "b", "c"] {

@@ -75,6 +75,25 @@ async fn values_follow_each_other() {
 }
 
 #[tokio::test]
+async fn what_is_refused_leaves_no_value_behind() {
+    let server = Harness::start().await;
+    ok(&server, "CreateSecret", json!({"Name": "db", "SecretString": "first"})).await;
+    // The first version has a stage of its own.
+    for number in 1..20 {
+        let put = json!({"SecretId": "db", "SecretString": "x", "VersionStages": [format!("mine-{number}")]});
+        ok(&server, "PutSecretValue", put).await;
+    }
+    assert_eq!(values(&server).await, 20);
+    let more = json!({"SecretId": "db", "SecretString": "x", "VersionStages": ["one-more"]});
+    assert_eq!(refused(&server, "PutSecretValue", more).await, "LimitExceededException");
+    assert_eq!(values(&server).await, 20);
+    let moved = json!({"SecretId": "db", "SecretString": "moved", "VersionStages": ["mine-1"]});
+    ok(&server, "PutSecretValue", moved).await;
+    let got = ok(&server, "GetSecretValue", json!({"SecretId": "db", "VersionStage": "mine-1"})).await;
+    assert_eq!(got["SecretString"], "moved");
+}
+
+#[tokio::test]
 async fn a_deleted_secret_can_be_restored_for_a_while() {
     let server = Harness::start().await;
     ok(&server, "CreateSecret", json!({"Name": "s", "SecretString": "v"})).await;

@@ -16,6 +16,9 @@ use crate::source::{
     Feed, Fetched, Found, LISTING_MAX, Missed, Owner, Place, RECORDS_MAX, Start, StreamLabel,
 };
 
+/// Fewest digits of a sequence number in a call. The service tells shorter ones in its answers, and refuses them here.
+const SEQUENCE_DIGITS_MIN: usize = 21;
+
 /// The client and the way to call.
 #[derive(Clone, Debug)]
 pub(super) struct Calls {
@@ -116,7 +119,7 @@ impl Feed for Calls {
                 .stream_arn(&place.found.arn)
                 .shard_id(place.shard.as_str())
                 .shard_iterator_type(kind.clone())
-                .set_sequence_number(number.map(|number| number.to_string()))
+                .set_sequence_number(number.map(|number| format!("{number:0>SEQUENCE_DIGITS_MIN$}")))
                 .send()
         };
         let answer = self.caller.call(&action::GET_SHARD_ITERATOR, place.deadline, request).await;

@@ -10,9 +10,9 @@ use anabranch_wire::{BoxError, OverTls};
 use axum::Router;
 use hyper::Request;
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http1;
 use hyper::service::Service;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,13 +21,11 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
 use super::guard::Ends;
+use super::http2::speak_http2;
 use super::preface::{Language, Opened, open};
 use super::stall::Stalling;
 use super::stop::Stop;
-use crate::limits::{
-    DRAIN_WAIT_MAX, HEAD_BYTES_MAX, HEAD_WAIT_MAX, HEADERS_MAX, PING_INTERVAL, PING_WAIT_MAX, STREAMS_MAX,
-    WRITE_STALL_MAX,
-};
+use crate::limits::{DRAIN_WAIT_MAX, HEAD_BYTES_MAX, HEAD_WAIT_MAX, HEADERS_MAX, WRITE_STALL_MAX};
 
 /// What a client gets that comes when the port is full. Nobody reads its request first.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
@@ -188,29 +186,6 @@ async fn speak_http1<S: Bytewise>(
         .header_read_timeout(HEAD_WAIT_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(Stalling::new(connection, WRITE_STALL_MAX)), service);
-    let mut served = std::pin::pin!(served);
-    tokio::select! {
-        result = served.as_mut() => result,
-        () = stop.requested() => {
-            served.as_mut().graceful_shutdown();
-            served.await
-        }
-    }
-}
-
-/// HTTP/2: with prior knowledge on a plain connection, as some clients of AWS speak it, or agreed on inside TLS.
-async fn speak_http2<S: Bytewise>(
-    connection: Opened<S>,
-    service: Introduced,
-    mut stop: Stop,
-) -> hyper::Result<()> {
-    let served = http2::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_MAX)
-        .max_header_list_size(HEAD_BYTES_MAX as u32)
-        .keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_WAIT_MAX)
         .serve_connection(TokioIo::new(Stalling::new(connection, WRITE_STALL_MAX)), service);
     let mut served = std::pin::pin!(served);
     tokio::select! {

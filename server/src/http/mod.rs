@@ -4,7 +4,9 @@
 
 mod accept;
 mod budget;
+mod calls;
 mod guard;
+mod http2;
 mod observe;
 mod preface;
 mod stall;

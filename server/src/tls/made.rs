@@ -61,9 +61,13 @@ pub(super) fn certificate(data: &Path, listen: SocketAddr, now: Timestamp) -> Re
     Ok(made)
 }
 
-/// What the server is called: this machine, buckets below it, and the address if others can reach it.
+/// What the server is called: this machine, buckets below it, and the address if others can reach it. Many clients take no
+/// wildcard directly below a top label, so buckets have names below `s3.localhost` too.
 fn names(listen: SocketAddr) -> Vec<String> {
-    let mut names: Vec<String> = ["localhost", "*.localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
+    let mut names: Vec<String> =
+        ["localhost", "*.localhost", "s3.localhost", "*.s3.localhost", "127.0.0.1", "::1"]
+            .map(str::to_owned)
+            .into();
     let address = listen.ip().to_canonical().to_string();
     if !listen.ip().is_unspecified() && !names.contains(&address) {
         names.push(address);

@@ -8,9 +8,12 @@ use super::numbers::{Moment, Number};
 use super::series::{Series, Values, show};
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::{at_most, bounded};
 
 /// Most values of one call.
 const DATA_MAX: usize = 1_000;
+/// Most things that the values of one call are about.
+const ENTITIES_MAX: usize = 100;
 /// Most dimensions of a value.
 const DIMENSIONS_MAX: usize = 30;
 /// Most values that are told apart in one datum.
@@ -58,9 +61,9 @@ const UNITS: [&str; 27] = [
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
     namespace: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "at_most::<_, _, { DATA_MAX }>")]
     metric_data: Vec<Datum>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::<_, _, { ENTITIES_MAX }>")]
     entity_metric_data: Vec<EntityData>,
 }
 
@@ -68,7 +71,7 @@ pub(super) struct Request {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct EntityData {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "at_most::<_, _, { DATA_MAX }>")]
     metric_data: Vec<Datum>,
 }
 
@@ -76,14 +79,14 @@ struct EntityData {
 #[serde(rename_all = "PascalCase")]
 struct Datum {
     metric_name: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "at_most::<_, _, { DIMENSIONS_MAX }>")]
     dimensions: Vec<Dimension>,
     timestamp: Option<Moment>,
     value: Option<Number>,
     statistic_values: Option<Statistics>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "at_most::<_, _, { VALUES_MAX }>")]
     values: Vec<Number>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "at_most::<_, _, { VALUES_MAX }>")]
     counts: Vec<Number>,
     unit: Option<String>,
 }

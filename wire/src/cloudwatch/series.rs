@@ -14,10 +14,20 @@ use parking_lot::Mutex;
 /// Most series. Each costs memory for as long as the server runs.
 const SERIES_MAX: usize = 10_000;
 
+/// Most bytes of the names of all series. Each metric that shows one has a copy.
+const SERIES_BYTES_MAX: usize = 8 << 20;
+
 /// The series that are known.
 #[derive(Default)]
 pub(crate) struct State {
-    known: Mutex<HashSet<Series>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    series: HashSet<Series>,
+    /// Of their names.
+    bytes: usize,
 }
 
 /// What a value belongs to.
@@ -28,6 +38,12 @@ pub(super) struct Series {
     /// `Host=a,Zone=b`, in the order of the names.
     pub(super) dimensions: String,
     pub(super) unit: String,
+}
+
+impl Series {
+    fn bytes(&self) -> usize {
+        self.namespace.len() + self.metric.len() + self.dimensions.len() + self.unit.len()
+    }
 }
 
 /// Values of a series that were reported together.
@@ -42,11 +58,13 @@ impl State {
     /// Makes room for series; false if there is none, and then none of them is new.
     pub(super) fn admit<'a>(&self, series: impl Iterator<Item = &'a Series>) -> bool {
         let mut known = self.known.lock();
-        let new: HashSet<&Series> = series.filter(|series| !known.contains(*series)).collect();
-        if known.len() + new.len() > SERIES_MAX {
+        let new: HashSet<&Series> = series.filter(|series| !known.series.contains(*series)).collect();
+        let bytes = known.bytes + new.iter().map(|series| series.bytes()).sum::<usize>();
+        if known.series.len() + new.len() > SERIES_MAX || bytes > SERIES_BYTES_MAX {
             return false;
         }
-        known.extend(new.into_iter().cloned());
+        known.series.extend(new.into_iter().cloned());
+        known.bytes = bytes;
         true
     }
 }
@@ -78,5 +96,16 @@ mod tests {
         assert!(state.admit(all.iter()), "they are known already");
         assert!(!state.admit([series(0), series(SERIES_MAX)].iter()));
         assert!(state.admit([series(7)].iter()));
+    }
+
+    #[test]
+    fn and_so_are_their_names() {
+        let state = State::default();
+        let long = |number| Series { dimensions: "x".repeat(SERIES_BYTES_MAX / 4), ..series(number) };
+        for number in 0..3 {
+            assert!(state.admit([long(number)].iter()));
+        }
+        assert!(!state.admit([series(4), long(3)].iter()));
+        assert!(state.admit([long(1), series(4)].iter()), "what is known or small has room");
     }
 }

@@ -3,12 +3,12 @@
 //! A value of the wrong shape is no request at all, and the parser refuses it. One of the right shape that cannot be
 //! is a value with a complaint ([`Attribute`]), because where it stands decides how the complaint is worded.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use anabranch_model::table::{Item, Kind, NotANumber, Number, Value};
 use bytes::Bytes;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -100,7 +100,8 @@ pub(super) fn kind_named(name: &str) -> Option<Kind> {
 
 impl<'de> Deserialize<'de> for Attribute {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(AttributeVisitor)
+        // Its one member lies in the value, and takes no memory beside it.
+        deserializer.deserialize_struct("AttributeValue", &[], AttributeVisitor)
     }
 }
 
@@ -129,7 +130,7 @@ impl<'de> Visitor<'de> for AttributeVisitor {
                 TypeName::Ss => map.next_value::<Option<Vec<String>>>()?.map(text_set),
                 TypeName::Ns => map.next_value::<Option<Vec<String>>>()?.map(|texts| number_set(&texts)),
                 TypeName::Bs => map.next_value::<Option<Vec<Binary>>>()?.map(binary_set),
-                TypeName::L => map.next_value::<Option<Vec<Attribute>>>()?.map(list),
+                TypeName::L => map.next_value::<Option<List>>()?.map(|list| list.0.map(Value::List)),
                 TypeName::M => map.next_value::<Option<Attributes>>()?.map(|map| map.0.map(Value::Map)),
                 TypeName::Unknown => {
                     map.next_value::<IgnoredAny>()?;
@@ -170,9 +171,68 @@ enum TypeName {
 
 impl<'de> Deserialize<'de> for Attributes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let attributes = BTreeMap::<String, Attribute>::deserialize(deserializer)?;
-        let values = attributes.into_iter().map(|(name, attribute)| attribute.0.map(|value| (name, value)));
-        Ok(Attributes(values.collect()))
+        deserializer.deserialize_map(AttributesVisitor)
+    }
+}
+
+struct AttributesVisitor;
+
+impl<'de> Visitor<'de> for AttributesVisitor {
+    type Value = Attributes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of attribute values")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Attributes, M::Error> {
+        let mut item = Item::new();
+        // Of several that are wrong the first by name is told.
+        let mut wrong: Option<(String, String)> = None;
+        while let Some((name, attribute)) = map.next_entry::<String, Attribute>()? {
+            match attribute.0 {
+                Ok(_) if wrong.is_some() => {}
+                Ok(value) => drop(item.insert(name, value)),
+                Err(why) => {
+                    item = Item::new();
+                    if wrong.as_ref().is_none_or(|(other, _)| name < *other) {
+                        wrong = Some((name, why));
+                    }
+                }
+            }
+        }
+        Ok(Attributes(wrong.map_or(Ok(item), |(_, why)| Err(why))))
+    }
+}
+
+/// The values of a list, or what is wrong with the first of them that cannot be; behind it nothing is kept.
+struct List(Result<Vec<Value>, String>);
+
+impl<'de> Deserialize<'de> for List {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ListVisitor)
+    }
+}
+
+struct ListVisitor;
+
+impl<'de> Visitor<'de> for ListVisitor {
+    type Value = List;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of attribute values")
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut sequence: S) -> Result<List, S::Error> {
+        let mut values = Ok(Vec::new());
+        while let Some(attribute) = sequence.next_element::<Attribute>()? {
+            match (&mut values, attribute.0) {
+                (Ok(values), Ok(value)) => values.push(value),
+                (Ok(_), Err(why)) => values = Err(why),
+                // What has no shape at all is refused before what is wrong.
+                (Err(_), _) => {}
+            }
+        }
+        Ok(List(values))
     }
 }
 
@@ -205,16 +265,14 @@ fn null(value: bool) -> Result<Value, String> {
     }
 }
 
-fn list(attributes: Vec<Attribute>) -> Result<Value, String> {
-    attributes.into_iter().map(|attribute| attribute.0).collect::<Result<_, _>>().map(Value::List)
-}
-
 fn text_set(texts: Vec<String>) -> Result<Value, String> {
     if texts.is_empty() {
         return Err(format!("{INVALID} An string set  may not be empty"));
     }
-    let twice = || format!("{INVALID} Input collection [{}] contains duplicates.", texts.join(", "));
-    Value::text_set(texts.clone()).map_err(|_| twice())
+    if texts.iter().collect::<BTreeSet<_>>().len() < texts.len() {
+        return Err(format!("{INVALID} Input collection [{}] contains duplicates.", texts.join(", ")));
+    }
+    Value::text_set(texts).map_err(|error| error.to_string())
 }
 
 fn number_set(texts: &[String]) -> Result<Value, String> {

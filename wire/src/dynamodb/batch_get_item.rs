@@ -1,20 +1,26 @@
 //! BatchGetItem.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use anabranch_model::TableName;
 use anabranch_model::limits::BATCH_GET_ITEMS_MAX;
-use anabranch_model::table::{Get, Got, Item, Projection};
+use anabranch_model::table::{Get, Got, Item, Projection, Step};
 use serde::{Deserialize, Serialize};
 
 use super::attribute::{Attributes, ItemBody};
 use super::capacity::{Consumed, Cost, Detail, read_units};
 use super::explain::keys_fault;
+use super::expression::Copied;
 use super::get_item::{projection, shown};
 use super::names::table_name;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::some_at_most;
 use crate::validation::Validation;
+
+/// Bytes of the names of a projection that every key may have a copy of.
+const PROJECTION_BYTES_MAX: usize = 16 << 10;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -27,6 +33,7 @@ pub(super) struct Request {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Keys {
+    #[serde(default, deserialize_with = "some_at_most::<_, _, { BATCH_GET_ITEMS_MAX }>")]
     keys: Option<Vec<Attributes>>,
     consistent_read: Option<bool>,
     projection_expression: Option<String>,
@@ -64,7 +71,7 @@ struct Wanted {
     table: TableName,
     key: Item,
     /// What is shown of the item, where it is read as a whole.
-    projection: Option<Projection>,
+    projection: Option<Arc<Projection>>,
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
@@ -75,7 +82,9 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     validation.size("requestItems", "{}", tables.len(), 1..=usize::MAX).done()?;
     let mut response =
         Response { responses: BTreeMap::new(), unprocessed_keys: BTreeMap::new(), consumed_capacity: None };
-    let (mut wanted, mut gets) = (Vec::new(), Vec::new());
+    // They are counted before each gets a projection of its own.
+    let asked = tables.values().map(|keys| keys.keys.as_ref().map_or(0, Vec::len)).sum::<usize>();
+    let (mut wanted, mut gets, mut copied) = (Vec::new(), Vec::new(), Copied::default());
     for (given, keys) in tables {
         let table = table_name(Some(&given))?;
         response.responses.insert(given.clone(), Vec::new());
@@ -88,19 +97,20 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
             keys.projection_expression.as_deref(),
             keys.expression_attribute_names,
             keys.attributes_to_get,
+            &mut copied,
         )?;
+        if asked > BATCH_GET_ITEMS_MAX {
+            return Err(Fault::validation("Too many items requested for the BatchGetItem call"));
+        }
         let consistent = keys.consistent_read.unwrap_or(false);
+        // What is read counts, not what is shown of it. A large projection is not copied for each key either.
+        let is_late = capacity.is_asked() || projection.as_ref().is_some_and(is_large);
+        let (late, early) = if is_late { (projection.map(Arc::new), None) } else { (None, projection) };
         for key in keys.keys.unwrap_or_default() {
             let key = key.item()?;
-            // What is read counts, not what is shown of it.
-            let late = projection.as_ref().filter(|_| capacity.is_asked()).cloned();
-            let early = projection.clone().filter(|_| late.is_none());
-            gets.push((table.clone(), Get { key: key.clone(), consistent, projection: early }));
-            wanted.push(Wanted { given: given.clone(), table: table.clone(), key, projection: late });
+            gets.push((table.clone(), Get { key: key.clone(), consistent, projection: early.clone() }));
+            wanted.push(Wanted { given: given.clone(), table: table.clone(), key, projection: late.clone() });
         }
-    }
-    if wanted.len() > BATCH_GET_ITEMS_MAX {
-        return Err(Fault::validation("Too many items requested for the BatchGetItem call"));
     }
     let consistent: BTreeSet<_> =
         gets.iter().filter(|(_, get)| get.consistent).map(|(table, _)| table.clone()).collect();
@@ -127,7 +137,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         }
         match got {
             Got::Item(item) => {
-                let item = shown(item, projection.as_ref())?;
+                let item = shown(item, projection.as_deref())?;
                 response.responses.entry(given).or_default().push(ItemBody(item));
             }
             Got::Missing => {}
@@ -158,6 +168,15 @@ pub(super) fn twice<'a>(keys: impl Iterator<Item = (&'a TableName, &'a Item)>) -
     false
 }
 
+/// Whether copies of a projection would take much memory.
+fn is_large(projection: &Projection) -> bool {
+    let steps = projection.0.iter().flat_map(|path| &path.steps).map(|step| match step {
+        Step::Name(name) => name.len(),
+        Step::Index(_) => 0,
+    });
+    steps.chain(projection.0.iter().map(|path| path.attribute.len())).sum::<usize>() > PROJECTION_BYTES_MAX
+}
+
 fn unprocessed(keys: &Keys) -> Unprocessed {
     Unprocessed {
         keys: Vec::new(),
@@ -165,5 +184,19 @@ fn unprocessed(keys: &Keys) -> Unprocessed {
         projection_expression: keys.projection_expression.clone(),
         expression_attribute_names: keys.expression_attribute_names.clone(),
         attributes_to_get: keys.attributes_to_get.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_small_projections_are_copied() {
+        assert!(!is_large(&Projection::of(["a", "b"])));
+        assert!(is_large(&Projection::of([&*"x".repeat(PROJECTION_BYTES_MAX + 1)])));
+        let mut deep = anabranch_model::table::path("a");
+        deep.steps = vec![Step::Name("x".repeat(PROJECTION_BYTES_MAX))];
+        assert!(is_large(&Projection(vec![deep])));
     }
 }

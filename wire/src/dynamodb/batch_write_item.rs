@@ -16,12 +16,13 @@ use super::names::table_name;
 use super::write::{CollectionMetrics, collection, cost_of, item_of, read_metrics};
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::AtMost;
 use crate::validation::Validation;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
-    request_items: Option<BTreeMap<String, Vec<WriteRequest>>>,
+    request_items: Option<BTreeMap<String, AtMost<WriteRequest, BATCH_WRITE_ITEMS_MAX>>>,
     return_consumed_capacity: Option<String>,
     return_item_collection_metrics: Option<String>,
 }
@@ -79,7 +80,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     validation.size("requestItems", "{}", tables.len(), 1..=usize::MAX).done()?;
     let mut writes = Vec::new();
     let mut given_as = BTreeMap::new();
-    for (given, requests) in tables {
+    for (given, AtMost(requests)) in tables {
         let table = table_name(Some(&given))?;
         let field = format!("requestItems.{given}.member");
         Validation::default().size(&field, "[...]", requests.len(), 1..=BATCH_WRITE_ITEMS_MAX).done()?;

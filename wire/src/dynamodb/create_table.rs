@@ -20,21 +20,27 @@ use super::tags::{self, Tag};
 use crate::context::Context;
 use crate::dynamodb_streams;
 use crate::fault::Fault;
+use crate::list::{ENTRIES_MAX, some_bounded};
 use crate::validation::Validation;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
     table_name: Option<String>,
+    #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     attribute_definitions: Option<Vec<Definition>>,
+    #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     key_schema: Option<Vec<Element>>,
+    #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     global_secondary_indexes: Option<Vec<IndexBody>>,
+    #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     local_secondary_indexes: Option<Vec<IndexBody>>,
     billing_mode: Option<String>,
     provisioned_throughput: Option<Throughput>,
     stream_specification: Option<StreamSpecification>,
     deletion_protection_enabled: Option<bool>,
     table_class: Option<String>,
+    #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     tags: Option<Vec<Tag>>,
 }
 

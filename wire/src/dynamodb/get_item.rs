@@ -9,7 +9,7 @@ use super::attribute::{Attributes, ItemBody};
 use super::capacity::{Consumed, Cost, Detail, read_units};
 use super::errors::fault;
 use super::explain::keys_fault;
-use super::expression::{Expressions, one_style};
+use super::expression::{Copied, Expressions, one_style};
 use super::legacy;
 use super::names::table_name;
 use crate::context::Context;
@@ -47,6 +47,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         request.projection_expression.as_deref(),
         request.expression_attribute_names,
         request.attributes_to_get,
+        &mut Copied::default(),
     )?;
     let key = request.key.map_or_else(|| Ok(Item::new()), Attributes::item)?;
     let consistent = request.consistent_read.unwrap_or(false);
@@ -67,22 +68,26 @@ pub(super) fn shown(item: Item, projection: Option<&Projection>) -> Result<Item,
     projection.map_or_else(|| Ok(item.clone()), |projection| projection.apply(&item).map_err(fault))
 }
 
-/// The wanted parts, where a call has nothing else that could hold an expression.
+/// The wanted parts, where a call has nothing else that could hold an expression. `copied` is what the placeholders of all
+/// parts of the call stand for.
 pub(super) fn projection(
     expression: Option<&str>,
     names: Option<BTreeMap<String, String>>,
     attributes: Option<Vec<String>>,
+    copied: &mut Copied,
 ) -> Result<Option<Projection>, Fault> {
     one_style(
         &[("ProjectionExpression", expression.is_some())],
         &[("AttributesToGet", attributes.is_some())],
     )?;
-    let mut expressions = Expressions::new(names, None, &[], &[("ProjectionExpression", expression)])?;
+    let mut expressions =
+        Expressions::new(names, None, &[], &[("ProjectionExpression", expression)])?.behind(*copied);
     let projection = match (expression, attributes) {
         (Some(text), _) => Some(expressions.projection(text)?),
         (None, Some(names)) => Some(legacy::attributes_to_get(names)?),
         (None, None) => None,
     };
+    *copied = expressions.copied();
     expressions.finish()?;
     Ok(projection)
 }

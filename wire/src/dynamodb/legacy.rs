@@ -1,19 +1,22 @@
 //! The parameters that were there before expressions, and that clients still send: they become the same conditions,
 //! projections and updates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_model::limits::ATTRIBUTE_NAME_BYTES_MAX;
 use anabranch_model::table::expression::{
     Comparison, Condition, SetOperand, Update, if_missing, list_append,
 };
-use anabranch_model::table::{Kind, Path, Projection, RangeCondition, Value, path};
+use anabranch_model::table::{Kind, Projection, RangeCondition, Value, path};
 use serde::Deserialize;
 
 use super::attribute::{Attribute, INVALID, type_in_words, type_name};
 use super::expression::KeyPart;
 use crate::fault::Fault;
 use crate::validation::Validation;
+
+/// Most attributes of one call. It is more than an expression can name.
+const ATTRIBUTES_TO_GET_MAX: usize = 4_096;
 
 const OPERATORS: [&str; 13] = [
     "IN",
@@ -238,7 +241,7 @@ pub(super) fn key_conditions(demands: BTreeMap<String, Demand>) -> Result<KeyPar
 
 /// The wanted attributes.
 pub(super) fn attributes_to_get(names: Vec<String>) -> Result<Projection, Fault> {
-    Validation::default().size("attributesToGet", "[]", names.len(), 1..=usize::MAX).done()?;
+    Validation::default().size("attributesToGet", "[]", names.len(), 1..=ATTRIBUTES_TO_GET_MAX).done()?;
     if names.iter().any(String::is_empty) {
         return Err(invalid("Empty attribute name"));
     }
@@ -248,13 +251,11 @@ pub(super) fn attributes_to_get(names: Vec<String>) -> Result<Projection, Fault>
             "Attribute name is too large, must be at most {ATTRIBUTE_NAME_BYTES_MAX} bytes: {size}"
         )));
     }
-    let paths: Vec<Path> = names.into_iter().map(path).collect();
-    if paths.iter().enumerate().any(|(at, path)| paths[..at].contains(path)) {
-        let names: Vec<_> = paths.iter().map(|path| path.attribute.clone()).collect();
+    if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
         let why = format!("Duplicate value in attribute name: {}", names.join(", "));
         return Err(invalid(why));
     }
-    Ok(Projection(paths))
+    Ok(Projection(names.into_iter().map(path).collect()))
 }
 
 /// Changes to an item.
@@ -465,5 +466,9 @@ mod tests {
         assert!(attributes_to_get(vec![]).is_err());
         let fault = attributes_to_get(vec!["a".into(), "a".into()]).unwrap_err();
         assert_eq!(fault.message, format!("{INVALID} Duplicate value in attribute name: a, a"));
+        let many = |count: usize| attributes_to_get((0..count).map(|number| number.to_string()).collect());
+        assert_eq!(many(ATTRIBUTES_TO_GET_MAX).unwrap().0.len(), ATTRIBUTES_TO_GET_MAX);
+        let why = many(ATTRIBUTES_TO_GET_MAX + 1).unwrap_err().message;
+        assert!(why.ends_with("Member must have length less than or equal to 4096"), "{why}");
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::attribute::INVALID;
 use super::names::index_name;
 use crate::fault::Fault;
+use crate::list::{ENTRIES_MAX, some_bounded};
 use crate::validation::Validation;
 
 const VIEWS: [(&str, ChangeView); 4] = [
@@ -50,6 +51,7 @@ pub(super) struct ProjectionBody {
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct IndexBody {
     index_name: Option<String>,
+    #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     key_schema: Option<Vec<Element>>,
     projection: Option<ProjectionBody>,
     provisioned_throughput: Option<Throughput>,

@@ -7,12 +7,14 @@ use super::tags::{self, Tag};
 use crate::answer::Nothing;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::{ENTRIES_MAX, some_bounded};
 use crate::validation::Validation;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
     resource_arn: Option<String>,
+    #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     tags: Option<Vec<Tag>>,
 }
 

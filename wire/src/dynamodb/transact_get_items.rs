@@ -12,16 +12,19 @@ use super::batch_get_item::twice;
 use super::capacity::{Consumed, Cost, Detail, of_transaction, read_units};
 use super::errors::{cancelled, fault};
 use super::explain::of_key;
+use super::expression::Copied;
 use super::get_item::{projection, shown};
 use super::names::table_name;
 use super::transact_write_items::SEVERAL_OPERATIONS;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::some_at_most;
 use crate::validation::Validation;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
+    #[serde(default, deserialize_with = "some_at_most::<_, _, { TRANSACTION_ITEMS_MAX }>")]
     transact_items: Option<Vec<TransactItem>>,
     return_consumed_capacity: Option<String>,
 }
@@ -61,7 +64,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
     validation.required("transactItems", &request.transact_items).done()?;
     let parts = request.transact_items.unwrap_or_default();
-    validation.size("transactItems", "[]", parts.len(), 1..=TRANSACTION_ITEMS_MAX);
+    validation.size("transactItems", "[]", parts.len(), 1..=TRANSACTION_ITEMS_MAX).done()?;
     for (at, part) in parts.iter().enumerate() {
         let field = format!("transactItems.{}.member.get", at + 1);
         validation.required(&field, &part.get);
@@ -71,11 +74,11 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         }
     }
     validation.done()?;
-    let mut gets = Vec::new();
+    let (mut gets, mut copied) = (Vec::new(), Copied::default());
     for get in parts.into_iter().filter_map(|part| part.get) {
         let table = table_name(get.table_name.as_deref())?;
-        let projection =
-            projection(get.projection_expression.as_deref(), get.expression_attribute_names, None)?;
+        let expression = get.projection_expression.as_deref();
+        let projection = projection(expression, get.expression_attribute_names, None, &mut copied)?;
         let key = get.key.map_or_else(|| Ok(Item::new()), Attributes::item)?;
         gets.push((table, Get { key, consistent: true, projection }));
     }

@@ -12,11 +12,12 @@ use super::batch_get_item::twice;
 use super::capacity::{Consumed, Cost, Detail, of_transaction};
 use super::errors::{cancelled, fault};
 use super::explain::of_action;
-use super::expression::Expressions;
+use super::expression::{Copied, Expressions};
 use super::names::table_name;
 use super::write::{CollectionMetrics, collection, cost_of, item_of, read_metrics, read_on_failure};
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::some_at_most;
 use crate::validation::Validation;
 
 pub(super) const SEVERAL_OPERATIONS: &str =
@@ -25,6 +26,7 @@ pub(super) const SEVERAL_OPERATIONS: &str =
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
+    #[serde(default, deserialize_with = "some_at_most::<_, _, { TRANSACTION_ITEMS_MAX }>")]
     transact_items: Option<Vec<TransactItem>>,
     client_request_token: Option<String>,
     return_consumed_capacity: Option<String>,
@@ -79,10 +81,10 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     validation.required("transactItems", &request.transact_items).done()?;
     let items = request.transact_items.unwrap_or_default();
     validation.size("transactItems", "[]", items.len(), 1..=TRANSACTION_ITEMS_MAX).done()?;
-    let mut writes = Vec::new();
+    let (mut writes, mut copied) = (Vec::new(), Copied::default());
     for (at, item) in items.into_iter().enumerate() {
         let (kind, part) = item.part()?;
-        writes.push(part.write(kind, at + 1)?);
+        writes.push(part.write(kind, at + 1, &mut copied)?);
     }
     if check_transaction_bytes(writes.iter().map(|(_, write)| write)).is_err() {
         return Err(Fault::validation(format!(
@@ -136,8 +138,8 @@ impl TransactItem {
 }
 
 impl Part {
-    /// The write; `number` counts the parts from one, for messages.
-    fn write(self, kind: Kind, number: usize) -> Result<(TableName, Write), Fault> {
+    /// The write; `number` counts the parts from one, for messages, and `copied` what their placeholders stand for.
+    fn write(self, kind: Kind, number: usize, copied: &mut Copied) -> Result<(TableName, Write), Fault> {
         let name = match kind {
             Kind::Check => "conditionCheck",
             Kind::Put => "put",
@@ -168,11 +170,13 @@ impl Part {
             self.expression_attribute_values,
             &[("UpdateExpression", update), ("ConditionExpression", condition)],
             &[],
-        )?;
+        )?
+        .behind(*copied);
         let attributes = if kind == Kind::Put { self.item } else { self.key };
         let item = attributes.map_or_else(|| Ok(Item::new()), Attributes::item)?;
         let update = update.map_or_else(|| Ok(Update::new()), |text| expressions.update(text))?;
         let condition = condition.map(|text| expressions.condition(text)).transpose()?;
+        *copied = expressions.copied();
         expressions.finish()?;
         let action = match kind {
             Kind::Check => Action::Check(item),
@@ -236,4 +240,16 @@ async fn invalid(context: &Context, writes: &[(TableName, Write)], error: Error)
         return Fault::validation(SEVERAL_OPERATIONS);
     }
     fault(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_anyway_is_not_decoded() {
+        let json = format!(r#"{{"TransactItems":[{}{{}}]}}"#, "{},".repeat(100_000));
+        let request: Request = serde_json::from_str(&json).unwrap();
+        assert_eq!(request.transact_items.unwrap().len(), TRANSACTION_ITEMS_MAX + 1);
+    }
 }

@@ -14,15 +14,18 @@ use super::settings::Settings;
 use crate::context::Context;
 use crate::dynamodb_streams;
 use crate::fault::Fault;
+use crate::list::{ENTRIES_MAX, some_bounded};
 use crate::validation::Validation;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
     table_name: Option<String>,
+    #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     attribute_definitions: Option<Vec<Definition>>,
     billing_mode: Option<String>,
     provisioned_throughput: Option<Throughput>,
+    #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     global_secondary_index_updates: Option<Vec<IndexUpdate>>,
     stream_specification: Option<StreamSpecification>,
     deletion_protection_enabled: Option<bool>,

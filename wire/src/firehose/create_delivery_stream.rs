@@ -1,6 +1,6 @@
 //! CreateDeliveryStream.
 
-use anabranch_model::{BucketName, Error};
+use anabranch_model::{BucketName, Error, StreamName};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,8 @@ use super::prefix::Prefix;
 use super::tags::{self, Tag};
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::{ENTRIES_MAX, bounded};
+use crate::making::to_its_end;
 
 /// Bytes and seconds unless the maker says otherwise.
 const SIZE_MIB_DEFAULT: i64 = 5;
@@ -25,7 +27,7 @@ pub(super) struct Request {
     extended_s3_destination_configuration: Option<Destination>,
     delivery_stream_encryption_configuration_input: Option<IgnoredAny>,
     kinesis_stream_source_configuration: Option<IgnoredAny>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::<_, _, { ENTRIES_MAX }>")]
     tags: Vec<Tag>,
 }
 
@@ -97,27 +99,43 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         }
     };
     let definition = destination.definition(name, context.clock.now().as_millis())?;
-    create(context, &definition).await?;
-    tags::put(context, &definition.name, request.tags).await?;
     let delivery_stream_arn = context.arn("firehose", &format!("deliverystream/{}", definition.name));
+    let context = context.clone();
+    to_its_end(async move {
+        create(&context, &definition).await?;
+        tags::put(&context, &definition.name, request.tags).await
+    })
+    .await?;
     Ok(Response { delivery_stream_arn })
 }
 
 /// The definition comes first: whoever finds one without a stream makes it.
 async fn create(context: &Context, definition: &Definition) -> Result<(), Fault> {
-    let _alone = context.firehose.delivering().await;
+    let _alone = context.firehose.delivering(&definition.name).await;
+    // A stream of somebody else is found before there is a definition, because a definition without a stream gets the one
+    // of its name, and deletes it later.
+    if definition::get(&context.ports, &definition.name).await.map_err(fault)?.is_none() {
+        let stream = buffer::stream(&definition.name).map_err(fault)?;
+        match context.ports.streams.stream(&stream).await {
+            Ok(_) => return Err(occupied(&stream)),
+            Err(Error::StreamNotFound(_)) => {}
+            Err(error) => return Err(fault(error)),
+        }
+    }
     if !definition::keep(context, definition).await? {
         return Err(in_use(&definition.name));
     }
     let Err(error) = buffer::create(&context.ports, &definition.name).await else { return Ok(()) };
     definition::forget(context, &definition.name).await?;
     Err(match error {
-        Error::StreamExists(stream) => {
-            let message = format!("The stream {stream}, which records would wait in, exists already.");
-            Fault::client("ResourceInUseException", message)
-        }
+        Error::StreamExists(stream) => occupied(&stream),
         other => fault(other),
     })
+}
+
+fn occupied(stream: &StreamName) -> Fault {
+    let message = format!("The stream {stream}, which records would wait in, exists already.");
+    Fault::client("ResourceInUseException", message)
 }
 
 impl Destination {

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use anabranch_model::Error;
 use anabranch_model::blob::PutOptions;
 use anabranch_model::limits::PAGE_ENTRIES_MAX;
 use anabranch_model::stream::ReadLimit;
+use anabranch_model::{Error, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::MissedTickBehavior;
 
@@ -44,7 +44,7 @@ async fn deliver_due(shared: &Shared) -> Result<(), Error> {
         after = page.last().map(|definition| definition.name.clone());
         for definition in &page {
             if shared.firehose.is_due(definition, shared.clock.elapsed()) {
-                let _alone = shared.firehose.delivering().await;
+                let _alone = shared.firehose.delivering(&definition.name).await;
                 // It may have been deleted since the page was read.
                 if let Some(definition) = definition::get(&shared.ports, &definition.name).await? {
                     deliver_waiting(shared, &definition).await;
@@ -57,12 +57,16 @@ async fn deliver_due(shared: &Shared) -> Result<(), Error> {
     }
 }
 
-/// Delivers everything that waits. What fails is tried again later. The caller keeps others from delivering.
+/// Delivers everything that waits; what comes meanwhile waits anew, or there would be no end. What fails is tried again
+/// later. The caller keeps others from delivering.
 pub(super) async fn deliver_waiting(shared: &Shared, definition: &Definition) {
     shared.firehose.begin(&definition.name);
-    loop {
-        match deliver_object(shared, definition).await {
-            Ok(true) => {}
+    let began = shared.clock.now();
+    let mut until = None;
+    while !*shared.stop.borrow() {
+        match deliver_object(shared, definition, until).await {
+            // The first object is delivered whatever the clock says, which may have been set back.
+            Ok(true) => until = Some(began),
             Ok(false) => return,
             Err(error) => {
                 tracing::warn!(name = definition.name, %error, "Firehose could not deliver");
@@ -74,8 +78,12 @@ pub(super) async fn deliver_waiting(shared: &Shared, definition: &Definition) {
     }
 }
 
-/// Delivers one object; false if nothing waits.
-async fn deliver_object(shared: &Shared, definition: &Definition) -> Result<bool, Error> {
+/// Delivers one object; false if nothing waits, or nothing that came until then.
+async fn deliver_object(
+    shared: &Shared,
+    definition: &Definition,
+    until: Option<Timestamp>,
+) -> Result<bool, Error> {
     let ports = &shared.ports;
     let stream = buffer::stream(&definition.name)?;
     let shard = match buffer::shard(ports, &stream).await {
@@ -89,6 +97,10 @@ async fn deliver_object(shared: &Shared, definition: &Definition) -> Result<bool
     let one = ReadLimit { records: 1, ..ReadLimit::default() };
     let batch = ports.streams.read(&stream, &shard, from, one).await?;
     let Some(first) = batch.records.first() else { return Ok(false) };
+    if until.is_some_and(|until| first.arrival > until) {
+        shared.firehose.add(definition, 0, shared.clock.elapsed());
+        return Ok(false);
+    }
     let key = object::key(definition, first)?;
     let last = Arc::new(Mutex::new(first.sequence));
     let contents = Contents::new(ports.streams.clone(), (stream, shard, from), definition, last.clone());

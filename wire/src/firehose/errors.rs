@@ -13,6 +13,10 @@ pub(super) fn fault(error: Error) -> Fault {
             Fault::server("ServiceUnavailableException", "Slow down.")
                 .with_status(StatusCode::SERVICE_UNAVAILABLE)
         }
+        Error::DiskFull | Error::Unavailable(_) | Error::Stopped(_) => {
+            Fault::server("ServiceUnavailableException", error.to_string())
+                .with_status(StatusCode::SERVICE_UNAVAILABLE)
+        }
         other => Fault::of_server(&other).unwrap_or_else(|| invalid(other.to_string())),
     }
 }
@@ -32,4 +36,20 @@ pub(super) fn not_found(name: &str) -> Fault {
 pub(super) fn in_use(name: &str) -> Fault {
     let message = format!("Firehose {name} under accountId {ACCOUNT} already exists");
     Fault::client("ResourceInUseException", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_tried_again_has_the_name_that_clients_know() {
+        for error in [Error::Busy { budget_bytes: 1 }, Error::DiskFull, Error::Unavailable("x".into())] {
+            let fault = fault(error);
+            assert_eq!(
+                (&*fault.code, fault.status),
+                ("ServiceUnavailableException", StatusCode::SERVICE_UNAVAILABLE)
+            );
+        }
+    }
 }

@@ -9,6 +9,7 @@ use super::errors::{fault, invalid};
 use super::put_record::{Record, append};
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::at_most;
 
 /// Most records of one call.
 const RECORDS_MAX: usize = 500;
@@ -19,7 +20,7 @@ const BYTES_MAX: usize = 4 << 20;
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
     delivery_stream_name: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "at_most::<_, _, { RECORDS_MAX }>")]
     records: Vec<Record>,
 }
 

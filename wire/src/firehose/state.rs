@@ -1,6 +1,7 @@
 //! What waits for its delivery, as far as this run of the server knows.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -11,8 +12,9 @@ use super::definition::Definition;
 #[derive(Default)]
 pub(crate) struct State {
     waiting: Mutex<HashMap<String, Waiting>>,
-    /// Held by whoever delivers, so that nothing is delivered twice at the same time.
-    delivering: tokio::sync::Mutex<()>,
+    /// Each is held by whoever makes, delivers or deletes the delivery stream, so that nothing is delivered twice at the same
+    /// time.
+    delivering: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +25,15 @@ struct Waiting {
 }
 
 impl State {
-    /// Keeps others from delivering.
-    pub(super) async fn delivering(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.delivering.lock().await
+    /// Keeps others from delivering this one.
+    pub(super) async fn delivering(&self, name: &str) -> tokio::sync::OwnedMutexGuard<()> {
+        let lock = {
+            let mut delivering = self.delivering.lock();
+            // Nobody has those that only this map knows.
+            delivering.retain(|_, lock| Arc::strong_count(lock) > 1);
+            delivering.entry(name.to_owned()).or_default().clone()
+        };
+        lock.lock_owned().await
     }
 
     /// Records were taken.
@@ -74,6 +82,18 @@ impl State {
 mod tests {
     use super::super::definition::tests::definition;
     use super::*;
+
+    #[tokio::test]
+    async fn one_delivery_does_not_hold_up_another() {
+        use futures_util::FutureExt as _;
+        let state = State::default();
+        let one = state.delivering("one").await;
+        let other = state.delivering("other").now_or_never().expect("it is another one");
+        assert!(state.delivering("one").now_or_never().is_none());
+        drop((one, other));
+        drop(state.delivering("one").now_or_never().expect("nobody has it"));
+        assert!(state.delivering.lock().len() <= 1, "locks that nobody has are forgotten");
+    }
 
     #[test]
     fn deliveries_are_due_by_size_or_by_age() {

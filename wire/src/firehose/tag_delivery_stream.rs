@@ -7,11 +7,13 @@ use super::errors::invalid;
 use super::tags::{self, Tag};
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::{ENTRIES_MAX, some_bounded};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
     delivery_stream_name: Option<String>,
+    #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     tags: Option<Vec<Tag>>,
 }
 

@@ -72,14 +72,12 @@ fn spelled(value: &Value, kind: Option<&ColumnKind>) -> Json {
         (Some(ColumnKind::Set(inner)), Value::List(list)) => {
             json!({"setT": list.iter().map(|value| element(Some(inner), value)).collect::<Vec<_>>()})
         }
-        (Some(ColumnKind::Map(key, inner)), Value::List(pairs)) => {
-            let entries = pairs.iter().filter_map(|pair| match pair {
-                Value::List(pair) => match pair.as_slice() {
-                    [one, other] => Some(entry(one, Some(key), other, Some(inner))),
-                    _ => None,
-                },
-                _ => None,
-            });
+        // What is not made of pairs is shown as the list that it is.
+        (Some(ColumnKind::Map(key, inner)), Value::List(list))
+            if list.iter().all(|value| pair(value).is_some()) =>
+        {
+            let entries = list.iter().filter_map(pair);
+            let entries = entries.map(|(one, other)| entry(one, Some(key), other, Some(inner)));
             json!({"mapT": entries.collect::<Vec<_>>()})
         }
         (kind, Value::List(list)) => {
@@ -108,8 +106,21 @@ fn spelled(value: &Value, kind: Option<&ColumnKind>) -> Json {
     }
 }
 
+fn pair(value: &Value) -> Option<(&Value, &Value)> {
+    match value {
+        Value::List(list) => match list.as_slice() {
+            [one, other] => Some((one, other)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// An entry of a map. What is null is left out: a client refuses a value that has no type.
 fn entry(key: &Value, key_kind: Option<&ColumnKind>, value: &Value, kind: Option<&ColumnKind>) -> Json {
-    json!({"key": spelled(key, key_kind), "value": spelled(value, kind)})
+    let parts = [("key", key, key_kind), ("value", value, kind)].into_iter();
+    let parts = parts.filter(|(_, value, _)| **value != Value::Null);
+    Json::Object(parts.map(|(name, value, kind)| (name.to_owned(), spelled(value, kind))).collect())
 }
 
 fn elements(set: &Value) -> Vec<Value> {
@@ -217,6 +228,21 @@ mod tests {
         let (partition, clustering) = keys(&key, None, Some(&shape));
         assert_eq!(partition, json!({"customer": {"textT": "ada"}}));
         assert_eq!(clustering, json!({"at": {"timestampT": "1700000000000"}}));
+    }
+
+    #[test]
+    fn what_has_no_type_is_left_out_and_what_is_no_pair_stays() {
+        let map = ColumnKind::Map(Box::new(ColumnKind::Int), Box::new(ColumnKind::Text));
+        let nothing = Value::List(vec![Value::List(vec![1.into(), Value::Null])]);
+        assert_eq!(spelled(&nothing, Some(&map)), json!({"mapT": [{"key": {"intT": "1"}}]}));
+        let inside = Value::Map(Item::new().with("k", Value::Null));
+        assert_eq!(spelled(&inside, None), json!({"mapT": [{"key": {"textT": "k"}}]}));
+        let odd = Value::List(vec![Value::List(vec![1.into(), 2.into()]), 3.into()]);
+        assert_eq!(
+            spelled(&odd, Some(&map)),
+            json!({"listT": [{"value": {"listT": [{"value": {"decimalT": "1"}}, {"value": {"decimalT": "2"}}]}},
+                {"value": {"decimalT": "3"}}]})
+        );
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::stream::resolve;
 use crate::binary::Binary;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::some_at_most;
 use crate::validation::Validation;
 
 #[derive(Debug, Deserialize)]
@@ -20,6 +21,7 @@ pub(super) struct Request {
     stream_name: Option<String>,
     #[serde(rename = "StreamARN")]
     stream_arn: Option<String>,
+    #[serde(default, deserialize_with = "some_at_most::<_, _, { APPEND_RECORDS_MAX }>")]
     records: Option<Vec<Entry>>,
 }
 

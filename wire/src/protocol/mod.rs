@@ -20,10 +20,11 @@ use serde::de::DeserializeOwned;
 pub(crate) use fault::render as render_fault;
 pub(crate) use form::parse as parse_form;
 pub(crate) use query::{Form, document};
-use strict::Strict;
+use strict::{Room, Strict};
 pub(crate) use xml::{Spelling, is_allowed, members};
 
 use crate::fault::Fault;
+use crate::limits::{ENTRY_BYTES_FREE, ENTRY_BYTES_PER_BYTE, ENTRY_BYTES_PER_BYTE_OF_CBOR};
 use crate::receive::{Body, BodyError};
 
 /// The language of a call.
@@ -68,8 +69,9 @@ impl Protocol {
             }
             Protocol::Json10 | Protocol::Json11 | Protocol::Query | Protocol::Xml => {
                 let body = if body.is_empty() { b"{}" } else { body };
+                let room = Room::new(ENTRY_BYTES_FREE + ENTRY_BYTES_PER_BYTE * body.len());
                 let mut deserializer = serde_json::Deserializer::from_slice(body);
-                let value = T::deserialize(Strict(&mut deserializer));
+                let value = T::deserialize(Strict::new(&mut deserializer, &room));
                 value
                     .and_then(|value| deserializer.end().map(|()| value))
                     .map_err(|error| Fault::serialization(error.to_string()))
@@ -117,9 +119,10 @@ impl Protocol {
 }
 
 fn parse_cbor<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+    let room = Room::new(ENTRY_BYTES_FREE + ENTRY_BYTES_PER_BYTE_OF_CBOR * body.len());
     let mut deserializer = minicbor_serde::Deserializer::new(body);
-    let value =
-        T::deserialize(Strict(&mut deserializer)).map_err(|error| Fault::serialization(error.to_string()))?;
+    let value = T::deserialize(Strict::new(&mut deserializer, &room))
+        .map_err(|error| Fault::serialization(error.to_string()))?;
     if deserializer.decoder().position() < body.len() {
         return Err(Fault::serialization("something follows the value"));
     }
@@ -190,6 +193,42 @@ mod tests {
                 assert_eq!(fault.code, "SerializationException", "{protocol:?} {wrong}");
             }
         }
+    }
+
+    #[test]
+    fn the_memory_of_entries_is_bounded_by_the_length_of_the_request() {
+        #[derive(Debug, Deserialize)]
+        struct Wide {
+            #[serde(default, rename = "Words")]
+            _words: [u64; 16],
+        }
+        #[derive(Debug, Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Many {
+            #[serde(default)]
+            list: Vec<Wide>,
+            #[serde(default)]
+            map: std::collections::BTreeMap<String, Wide>,
+        }
+        let most = ENTRY_BYTES_FREE / size_of::<Wide>();
+        let nothing = serde_json::json!({});
+        let list = |count: usize| serde_json::json!({"List": vec![&nothing; count]});
+        let map = |count: usize| {
+            let entries = (0..count).map(|number| (number.to_string(), nothing.clone()));
+            serde_json::json!({"Map": entries.collect::<serde_json::Map<_, _>>()})
+        };
+        for protocol in BOTH {
+            let read = |value: &serde_json::Value| protocol.parse::<Many>(&protocol.encode(value).unwrap());
+            assert_eq!(read(&list(most)).unwrap().list.len(), most);
+            assert_eq!(read(&map(most / 2)).unwrap().map.len(), most / 2);
+            for wrong in [list(10 * most), map(10 * most)] {
+                let fault = read(&wrong).unwrap_err();
+                assert!(fault.message.contains("too many entries"), "{protocol:?} {}", fault.message);
+            }
+        }
+        // What nobody wants takes no memory.
+        let other = serde_json::json!({"Other": vec![&nothing; 10 * most], "Name": "a"});
+        assert!(Protocol::Json11.parse::<Sample>(&serde_json::to_vec(&other).unwrap()).is_ok());
     }
 
     #[test]

@@ -1,24 +1,57 @@
 //! Reads a structure from a map only. Left to itself serde takes a list as well, its entries for the members in the order in
 //! which the program declares them: a client that sends one would be understood by accident.
+//!
+//! It also sees every entry of every list and map, and so it is here that their memory is counted: an entry can be hundreds
+//! of times as large as the few bytes that spell it.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
+use serde::de::{DeserializeSeed, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor};
+
+/// Memory that the entries of all lists and maps of one request may still take.
+pub(super) struct Room(Cell<usize>);
+
+impl Room {
+    pub(super) fn new(bytes: usize) -> Self {
+        Room(Cell::new(bytes))
+    }
+
+    /// Takes the memory of a value. What it points to is not more than what spelled it.
+    fn take<T, E: Error>(&self) -> Result<(), E> {
+        let Some(left) = self.0.get().checked_sub(size_of::<T>()) else {
+            return Err(E::custom("the lists and maps of the request have too many entries"));
+        };
+        self.0.set(left);
+        Ok(())
+    }
+}
 
 /// Wraps a deserializer, whoever is called by it, and whatever they call.
-pub(super) struct Strict<T>(pub(super) T);
+pub(super) struct Strict<'r, T> {
+    inner: T,
+    room: &'r Room,
+    /// Whether what is read is the members of a structure, which have their place in it.
+    is_structure: bool,
+}
+
+impl<'r, T> Strict<'r, T> {
+    pub(super) fn new(inner: T, room: &'r Room) -> Self {
+        Strict { inner, room, is_structure: false }
+    }
+}
 
 /// Passes a call on, with the visitor wrapped.
 macro_rules! pass_on {
     ($($method:ident)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$method(Strict(visitor))
+            self.inner.$method(Strict::new(visitor, self.room))
         })*
     };
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<'_, D> {
     type Error = D::Error;
 
     pass_on! {
@@ -34,7 +67,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_map(Strict(visitor))
+        self.inner.deserialize_map(Strict { is_structure: true, ..Strict::new(visitor, self.room) })
     }
 
     fn deserialize_unit_struct<V: Visitor<'de>>(
@@ -42,7 +75,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_unit_struct(name, Strict(visitor))
+        self.inner.deserialize_unit_struct(name, Strict::new(visitor, self.room))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -50,11 +83,11 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_newtype_struct(name, Strict(visitor))
+        self.inner.deserialize_newtype_struct(name, Strict::new(visitor, self.room))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.deserialize_tuple(len, Strict(visitor))
+        self.inner.deserialize_tuple(len, Strict::new(visitor, self.room))
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(
@@ -63,7 +96,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         len: usize,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_tuple_struct(name, len, Strict(visitor))
+        self.inner.deserialize_tuple_struct(name, len, Strict::new(visitor, self.room))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -72,11 +105,11 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_enum(name, variants, Strict(visitor))
+        self.inner.deserialize_enum(name, variants, Strict::new(visitor, self.room))
     }
 
     fn is_human_readable(&self) -> bool {
-        self.0.is_human_readable()
+        self.inner.is_human_readable()
     }
 }
 
@@ -84,16 +117,16 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
 macro_rules! visit {
     ($($method:ident: $type:ty,)*) => {
         $(fn $method<E: serde::de::Error>(self, value: $type) -> Result<V::Value, E> {
-            self.0.$method(value)
+            self.inner.$method(value)
         })*
     };
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Strict<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for Strict<'_, V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.expecting(f)
+        self.inner.expecting(f)
     }
 
     visit! {
@@ -105,93 +138,104 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Strict<V> {
     }
 
     fn visit_none<E: serde::de::Error>(self) -> Result<V::Value, E> {
-        self.0.visit_none()
+        self.inner.visit_none()
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<V::Value, E> {
-        self.0.visit_unit()
+        self.inner.visit_unit()
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
-        self.0.visit_some(Strict(deserializer))
+        self.inner.visit_some(Strict::new(deserializer, self.room))
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
-        self.0.visit_newtype_struct(Strict(deserializer))
+        self.inner.visit_newtype_struct(Strict::new(deserializer, self.room))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, entries: A) -> Result<V::Value, A::Error> {
-        self.0.visit_seq(Strict(entries))
+        self.inner.visit_seq(Strict::new(entries, self.room))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Strict(entries))
+        self.inner.visit_map(Strict { inner: entries, room: self.room, is_structure: self.is_structure })
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<V::Value, A::Error> {
-        self.0.visit_enum(Strict(data))
+        self.inner.visit_enum(Strict::new(data, self.room))
     }
 }
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Strict<S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Strict<'_, S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
-        self.0.deserialize(Strict(deserializer))
+        self.inner.deserialize(Strict::new(deserializer, self.room))
     }
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Strict<A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Strict<'_, A> {
     type Error = A::Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_element_seed(Strict(seed))
+        let entry = self.inner.next_element_seed(Strict::new(seed, self.room))?;
+        if entry.is_some() {
+            self.room.take::<S::Value, _>()?;
+        }
+        Ok(entry)
     }
 
     fn size_hint(&self) -> Option<usize> {
-        self.0.size_hint()
+        self.inner.size_hint()
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Strict<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Strict<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_key_seed(Strict(seed))
+        let key = self.inner.next_key_seed(Strict::new(seed, self.room))?;
+        if key.is_some() && !self.is_structure {
+            self.room.take::<S::Value, _>()?;
+        }
+        Ok(key)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.next_value_seed(Strict(seed))
+        if !self.is_structure {
+            self.room.take::<S::Value, _>()?;
+        }
+        self.inner.next_value_seed(Strict::new(seed, self.room))
     }
 
     fn size_hint(&self) -> Option<usize> {
-        self.0.size_hint()
+        self.inner.size_hint()
     }
 }
 
-impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for Strict<A> {
+impl<'de, 'r, A: EnumAccess<'de>> EnumAccess<'de> for Strict<'r, A> {
     type Error = A::Error;
-    type Variant = Strict<A::Variant>;
+    type Variant = Strict<'r, A::Variant>;
 
     fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), A::Error> {
-        let (value, variant) = self.0.variant_seed(Strict(seed))?;
-        Ok((value, Strict(variant)))
+        let (value, variant) = self.inner.variant_seed(Strict::new(seed, self.room))?;
+        Ok((value, Strict::new(variant, self.room)))
     }
 }
 
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Strict<A> {
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Strict<'_, A> {
     type Error = A::Error;
 
     fn unit_variant(self) -> Result<(), A::Error> {
-        self.0.unit_variant()
+        self.inner.unit_variant()
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.newtype_variant_seed(Strict(seed))
+        self.inner.newtype_variant_seed(Strict::new(seed, self.room))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
-        self.0.tuple_variant(len, Strict(visitor))
+        self.inner.tuple_variant(len, Strict::new(visitor, self.room))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -199,6 +243,6 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Strict<A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        self.0.struct_variant(fields, Strict(visitor))
+        self.inner.struct_variant(fields, Strict { is_structure: true, ..Strict::new(visitor, self.room) })
     }
 }

@@ -11,6 +11,7 @@ use super::value::Value;
 use crate::binary::Binary;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::{ENTRIES_MAX, bounded};
 
 /// Most tags of a secret.
 const TAGS_MAX: usize = 50;
@@ -24,7 +25,7 @@ pub(super) struct Request {
     kms_key_id: Option<String>,
     secret_binary: Option<Binary>,
     secret_string: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::<_, _, { ENTRIES_MAX }>")]
     tags: Vec<Tag>,
     #[serde(default)]
     add_replica_regions: Vec<serde_json::Value>,

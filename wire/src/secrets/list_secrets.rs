@@ -11,6 +11,7 @@ use super::secret::Secret;
 use super::stored;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::{ENTRIES_MAX, bounded};
 
 /// Most secrets on a page, and how many there are unless the caller says otherwise.
 const RESULTS_MAX: i64 = 100;
@@ -22,7 +23,7 @@ pub(super) struct Request {
     include_planned_deletion: bool,
     max_results: Option<i64>,
     next_token: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::<_, _, { ENTRIES_MAX }>")]
     filters: Vec<Filter>,
     sort_order: Option<String>,
     sort_by: Option<String>,
@@ -123,7 +124,8 @@ impl Filter {
         }
     }
 
-    /// Whether the secret has what begins with one of the values; with `!` before it, what does not.
+    /// Whether the secret has what begins with one of the values; with `!` before it, what does not. Case does not matter in
+    /// descriptions, and not where all is searched for words.
     fn takes(&self, secret: &Secret) -> bool {
         let texts: Vec<&str> = match self.key.as_str() {
             "name" => vec![&secret.name],
@@ -135,12 +137,28 @@ impl Filter {
                 tags.chain([secret.name.as_str()]).chain(secret.description.as_deref()).collect()
             }
         };
-        let begins = |beginning: &str| texts.iter().any(|text| text.starts_with(beginning));
+        let begins = |beginning: &str| match self.key.as_str() {
+            "description" => {
+                let beginning = beginning.to_lowercase();
+                texts.iter().any(|text| text.to_lowercase().starts_with(&beginning))
+            }
+            "all" => {
+                let there: Vec<String> = texts.iter().flat_map(|text| words(text)).collect();
+                words(beginning).iter().all(|word| there.iter().any(|there| there.starts_with(word)))
+            }
+            _ => texts.iter().any(|text| text.starts_with(beginning)),
+        };
         self.values.iter().any(|value| match value.strip_prefix('!') {
             Some(unwanted) => !begins(unwanted),
             None => begins(value),
         })
     }
+}
+
+/// The words of a text, in small letters.
+fn words(text: &str) -> Vec<String> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -160,10 +178,17 @@ mod tests {
             ("name", "db", false),
             ("name", "!app", false),
             ("name", "!web", true),
+            ("name", "App", false),
             ("description", "the", true),
+            ("description", "THE DATA", true),
+            ("description", "database", false),
             ("tag-key", "te", true),
             ("tag-value", "blue", false),
             ("all", "red", true),
+            ("all", "RED", true),
+            ("all", "Data app", true),
+            ("all", "database blue", false),
+            ("all", "!red", false),
         ] {
             let filter = Filter { key: key.into(), values: vec!["nothing".into(), value.into()] };
             assert_eq!(filter.takes(&secret), taken, "{key} {value}");

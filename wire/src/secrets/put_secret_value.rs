@@ -41,9 +41,17 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         return Err(deleted());
     }
     if secret.version(&version).is_none() {
-        stored::keep_value(context, &secret, &version, &value).await?;
         let gone = secret.add(version.clone(), stages, context.clock.now().as_millis());
-        stored::keep(context, &secret).await?;
+        secret.check_stages()?;
+        stored::keep_value(context, &secret, &version, &value).await?;
+        if let Err(fault) = stored::keep(context, &secret).await {
+            // Nothing names a value whose secret was refused, so it would be there for ever. After any other failure the
+            // secret may name it nevertheless. What the caller has to know is the refusal.
+            if fault.status.is_client_error() {
+                let _ = stored::drop_values(context, &secret, std::slice::from_ref(&version)).await;
+            }
+            return Err(fault);
+        }
         stored::drop_values(context, &secret, &gone).await?;
     } else if stored::value(context, &secret, &version).await? != value {
         let message = "You can't use ClientRequestToken of a version that already exists with another value.";

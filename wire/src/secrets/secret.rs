@@ -1,7 +1,7 @@
 //! What is known about a secret: its versions and the stages that point to them.
 //!
 //! ```text
-//!   a new version ─▶ AWSCURRENT ─▶ AWSPREVIOUS ─▶ no stage: the ten youngest are kept
+//!   a new version ─▶ AWSCURRENT ─▶ AWSPREVIOUS ─▶ no stage: the hundred youngest are kept
 //! ```
 //!
 //! What must hold: a stage points to one version, and a secret with a version has one that is `AWSCURRENT`.
@@ -19,8 +19,8 @@ pub(super) const CURRENT: &str = "AWSCURRENT";
 /// The one before it.
 pub(super) const PREVIOUS: &str = "AWSPREVIOUS";
 /// Most versions that no stage points to.
-const UNSTAGED_MAX: usize = 10;
-/// Most stages of a version.
+const UNSTAGED_MAX: usize = 100;
+/// Most stages of a version, and of all versions of a secret.
 const STAGES_MAX: usize = 20;
 
 /// A secret, without its values.
@@ -93,6 +93,15 @@ impl Secret {
         self.prune()
     }
 
+    /// Checks that the secret has no more stages than it may have.
+    pub(super) fn check_stages(&self) -> Result<(), Fault> {
+        if self.versions.iter().map(|version| version.stages.len()).sum::<usize>() > STAGES_MAX {
+            let message = format!("A secret can have {STAGES_MAX} staging labels at most.");
+            return Err(Fault::client("LimitExceededException", message));
+        }
+        Ok(())
+    }
+
     fn prune(&mut self) -> Vec<String> {
         let unstaged: Vec<String> = self
             .versions
@@ -148,6 +157,20 @@ mod tests {
         assert_eq!(id(&secret, CURRENT).as_deref(), Some("3"));
         assert_eq!(id(&secret, "mine").as_deref(), Some("4"));
         assert!(secret.version("1").unwrap().stages.is_empty());
+    }
+
+    #[test]
+    fn a_secret_has_few_stages() {
+        let mut secret = Secret::default();
+        add(&mut secret, "first", &[CURRENT]);
+        for number in 1..STAGES_MAX {
+            add(&mut secret, &number.to_string(), &[&format!("mine-{number}")]);
+            secret.check_stages().unwrap();
+        }
+        add(&mut secret, "moved", &["mine-1"]);
+        secret.check_stages().expect("a stage that moves is not another one");
+        add(&mut secret, "last", &["another"]);
+        assert_eq!(secret.check_stages().unwrap_err().code, "LimitExceededException");
     }
 
     #[test]

@@ -9,12 +9,17 @@ use super::errors::fault;
 use super::queue::resolve;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::{ENTRIES_MAX, bounded};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
     queue_url: Option<String>,
-    #[serde(alias = "ChangeMessageVisibilityBatchRequestEntry", default)]
+    #[serde(
+        alias = "ChangeMessageVisibilityBatchRequestEntry",
+        default,
+        deserialize_with = "bounded::<_, _, { ENTRIES_MAX }>"
+    )]
     entries: Vec<RequestEntry>,
 }
 

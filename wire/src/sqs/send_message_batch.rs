@@ -10,12 +10,17 @@ use super::outgoing::{Accepted, Outgoing};
 use super::queue::resolve;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::list::{ENTRIES_MAX, bounded};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
     queue_url: Option<String>,
-    #[serde(alias = "SendMessageBatchRequestEntry", default)]
+    #[serde(
+        alias = "SendMessageBatchRequestEntry",
+        default,
+        deserialize_with = "bounded::<_, _, { ENTRIES_MAX }>"
+    )]
     entries: Vec<Outgoing>,
 }
 

@@ -13,6 +13,7 @@ mod harness;
 
 mod answer;
 mod chance;
+mod memory;
 mod mutate;
 
 mod corpus;
@@ -25,18 +26,30 @@ mod rest;
 mod streams;
 mod tables;
 
+use std::alloc::System;
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use anabranch_model::Clock as _;
 use anabranch_wire::{Keys, Wire};
+use cap::Cap;
 use chance::Chance;
 use corpus::Corpus;
 use futures_util::FutureExt as _;
 use harness::Harness;
 use http_body_util::{BodyExt as _, Full};
 use sample::Sample;
+
+/// Counts what is taken, and lets nobody take more than it is told to.
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+/// Most memory that a request may take for each of its bytes. Twice its length is reserved for it before it comes; lists grow
+/// by doubling, and while one moves there are two of it.
+const MEMORY_PER_BYTE_MAX: usize = 32;
+/// Most memory that a request may take beside that, and everybody else meanwhile.
+const MEMORY_FREE: usize = 2 << 20;
 
 /// Cases unless somebody says otherwise: a few seconds.
 const CASES_DEFAULT: u64 = 4_000;
@@ -105,6 +118,35 @@ async fn every_operation_is_in_the_corpus_and_answered() {
         }
     }
     assert!(missing.is_empty(), "not in the corpus: {missing:?}");
+}
+
+#[tokio::test]
+async fn long_requests_take_memory_in_proportion_to_their_length() {
+    let harness = Harness::start().await;
+    let corpus = Corpus::make(&harness, &harness.stopped_wire(&Keys::default())).await;
+    // Whoever has nothing of what the requests are about stores nothing for them, and takes no memory for that.
+    let other = Harness::start().await;
+    let wire = other.stopped_wire(&Keys::default());
+    let mut count = 0;
+    for long in corpus.samples.iter().flat_map(memory::grown) {
+        count += 1;
+        // Whoever takes more ends the process: this line says for what.
+        println!("{} {}: {} bytes, {}", long.service, long.operation, long.body.len(), ends(&long));
+        let bytes_max = ALLOCATOR.allocated() + MEMORY_PER_BYTE_MAX * long.body.len() + MEMORY_FREE;
+        ALLOCATOR.set_limit(bytes_max).expect("less is taken");
+        let answered = send(&wire, &long).await.expect("a request").expect("an answer");
+        assert!(answered.status < 500, "{}", String::from_utf8_lossy(&answered.body));
+        drop(answered);
+        ALLOCATOR.set_limit(usize::MAX).expect("there is no limit");
+    }
+    println!("{count} long requests were answered");
+    assert!(count > 500, "most requests have a list or a map, and there are {count}");
+}
+
+/// The ends of a body.
+fn ends(sample: &Sample) -> String {
+    let (first, last) = (sample.body.len().min(200), sample.body.len().saturating_sub(40));
+    format!("{} … {}", sample.body[..first].escape_ascii(), sample.body[last..].escape_ascii())
 }
 
 #[tokio::test]

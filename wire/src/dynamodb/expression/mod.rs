@@ -31,16 +31,47 @@ pub(super) use key_condition::KeyPart;
 /// Longest placeholder.
 const PLACEHOLDER_BYTES_MAX: usize = 255;
 
+/// Most bytes of all that the placeholders of one expression stand for.
+const SUBSTITUTED_BYTES_MAX: usize = 2 << 20;
+
+/// Memory that any call may take for what placeholders stand for in all the places where they are used: each place has a
+/// copy.
+const COPIED_BYTES_FREE: usize = 256 << 10;
+
+/// How often what placeholders stand for may be copied beyond that. Few expressions name a large value more than twice.
+const COPIES_MAX: usize = 4;
+
+/// Memory that an element of a list or map takes, whatever it is.
+const ELEMENT_BYTES: usize = 64;
+
 /// What the placeholders of one call stand for, and which of them were used.
 #[derive(Debug, Default)]
 pub(super) struct Expressions {
     names: BTreeMap<String, Placeholder<String>>,
     values: BTreeMap<String, Placeholder<Value>>,
+    copied: Copied,
+}
+
+/// What the copies of all that the placeholders of a call stand for take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copied {
+    /// So far.
+    bytes: usize,
+    /// At most.
+    bytes_max: usize,
+}
+
+impl Default for Copied {
+    fn default() -> Self {
+        Copied { bytes: 0, bytes_max: COPIED_BYTES_FREE }
+    }
 }
 
 #[derive(Debug)]
 struct Placeholder<T> {
     content: T,
+    /// Memory for a copy.
+    bytes: usize,
     used: bool,
 }
 
@@ -68,7 +99,29 @@ impl Expressions {
                 absent(with_values)
             )));
         }
-        Ok(Expressions { names: checked_names(names)?, values: checked_values(values)? })
+        let (names, values) = (checked_names(names)?, checked_values(values)?);
+        let substituted = names.values().map(|name| name.content.len()).sum::<usize>()
+            + values.values().map(|value| value.content.size()).sum::<usize>();
+        if substituted > SUBSTITUTED_BYTES_MAX {
+            return Err(Fault::validation(format!(
+                "ExpressionAttributeNames and ExpressionAttributeValues exceed the maximum size of \
+                 {SUBSTITUTED_BYTES_MAX} bytes"
+            )));
+        }
+        Ok(Expressions { names, values, copied: Copied::default() }.behind(Copied::default()))
+    }
+
+    /// The same, behind others of one call that share its memory for copies.
+    pub(super) fn behind(mut self, others: Copied) -> Self {
+        let own = self.names.values().map(|name| name.bytes).sum::<usize>()
+            + self.values.values().map(|value| value.bytes).sum::<usize>();
+        self.copied = Copied { bytes_max: others.bytes_max + COPIES_MAX * own, ..others };
+        self
+    }
+
+    /// What the copies take so far.
+    pub(super) fn copied(&self) -> Copied {
+        self.copied
     }
 
     /// The end of the call: a placeholder that nobody used is a mistake.
@@ -116,7 +169,7 @@ fn checked_names(
                  {ATTRIBUTE_NAME_BYTES_MAX} bytes"
             )));
         }
-        Ok((key, Placeholder { content: name, used: false }))
+        Ok((key, Placeholder { bytes: name.len(), content: name, used: false }))
     });
     checked.collect()
 }
@@ -129,12 +182,29 @@ fn checked_values(
     check_keys(PARAMETER, ':', &values)?;
     let checked = values.into_iter().map(|(key, value)| match value.0 {
         // A value nests no deeper than an item may; the rest is checked with the item that it becomes part of.
-        Ok(value) => Ok((key, Placeholder { content: value, used: false })),
+        Ok(value) => Ok((key, Placeholder { bytes: memory_of(&value), content: value, used: false })),
         Err(why) => {
             Err(Fault::validation(format!("{PARAMETER} contains invalid value: {why} for key {key}")))
         }
     });
     checked.collect()
+}
+
+/// Memory that a value takes, about.
+fn memory_of(value: &Value) -> usize {
+    let elements: usize = match value {
+        Value::List(list) => list.iter().map(memory_of).sum(),
+        Value::Map(map) => {
+            map.iter().map(|(name, value)| ELEMENT_BYTES + name.len() + memory_of(value)).sum()
+        }
+        Value::TextSet(set) => ELEMENT_BYTES * set.len() + value.size(),
+        Value::NumberSet(set) => ELEMENT_BYTES * set.len(),
+        Value::BinarySet(set) => ELEMENT_BYTES * set.len(),
+        // Bytes are shared.
+        Value::Text(_) => value.size(),
+        Value::Number(_) | Value::Bool(_) | Value::Null | Value::Binary(_) => 0,
+    };
+    ELEMENT_BYTES + elements
 }
 
 fn check_keys<T>(parameter: &str, mark: char, placeholders: &BTreeMap<String, T>) -> Result<(), Fault> {

@@ -59,7 +59,9 @@ impl Resolver<'_> {
             RawStep::Name(key) => match self.expressions.names.get_mut(key) {
                 Some(name) => {
                     name.used = true;
-                    Ok(name.content.clone())
+                    self.expressions.copied.bytes += name.bytes;
+                    let content = name.content.clone();
+                    self.check_copies().map(|()| content)
                 }
                 None => Err(self.refuse(format_args!(
                     "An expression attribute name used in the document path is not defined; attribute name: {key}"
@@ -73,12 +75,25 @@ impl Resolver<'_> {
         match self.expressions.values.get_mut(key) {
             Some(value) => {
                 value.used = true;
-                Ok(value.content.clone())
+                self.expressions.copied.bytes += value.bytes;
+                let content = value.content.clone();
+                self.check_copies().map(|()| content)
             }
             None => Err(self.refuse(format_args!(
                 "An expression attribute value used in expression is not defined; attribute value: {key}"
             ))),
         }
+    }
+
+    /// A small expression can name a large value a thousand times.
+    fn check_copies(&self) -> Result<(), Fault> {
+        let copied = self.expressions.copied;
+        if copied.bytes > copied.bytes_max {
+            return Err(
+                self.refuse("The expression uses large values or names of its placeholders too often")
+            );
+        }
+        Ok(())
     }
 
     /// What a condition looks at.

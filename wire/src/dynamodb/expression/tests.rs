@@ -590,3 +590,34 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn what_placeholders_stand_for_has_limits() {
+    let half = SUBSTITUTED_BYTES_MAX / 2;
+    let large = format!(r#"{{":v":{{"S":"{}"}}}}"#, "x".repeat(half));
+    let uses = |count: usize| vec!["a = :v"; count].join(" OR ");
+    let often = "Invalid ConditionExpression: The expression uses large values or names of its placeholders too often";
+    with("{}", &large).condition(&uses(COPIES_MAX)).unwrap();
+    let fault = with("{}", &large).condition(&uses(COPIES_MAX + 1)).unwrap_err();
+    assert_eq!(fault.message, often);
+    // What other parts of a call have used counts too, and so does what they brought.
+    let spent = Copied { bytes: COPIED_BYTES_FREE, bytes_max: COPIED_BYTES_FREE };
+    with("{}", &large).behind(spent).condition(&uses(COPIES_MAX)).unwrap();
+    let brought = Copied { bytes_max: COPIED_BYTES_FREE + half + ELEMENT_BYTES, ..spent };
+    with("{}", &large).behind(brought).condition(&uses(COPIES_MAX + 1)).unwrap();
+    let overdrawn = Copied { bytes: COPIED_BYTES_FREE + 1, ..spent };
+    let fault = with("{}", &large).behind(overdrawn).condition(&uses(COPIES_MAX)).unwrap_err();
+    assert_eq!(fault.message, often);
+    // A small value may be used as often as the text has room for it.
+    with("{}", r#"{":v":{"S":"x"}}"#).condition(&uses(150)).unwrap();
+    // Elements take memory though they have no size.
+    let empty = format!(r#"{{":v":{{"L":[{}{{"S":""}}]}}}}"#, r#"{"S":""},"#.repeat(10_000));
+    assert_eq!(with("{}", &empty).condition(&uses(COPIES_MAX + 1)).unwrap_err().message, often);
+    let twice = format!(r#"{{":v":{{"S":"{}"}},":w":{{"S":"{}"}}}}"#, "x".repeat(half), "y".repeat(half + 1));
+    let values = serde_json::from_str(&twice).unwrap();
+    let fault = Expressions::new(None, Some(values), &[("X", Some("x"))], &[]).unwrap_err();
+    assert!(fault.message.ends_with("exceed the maximum size of 2097152 bytes"), "{}", fault.message);
+    let names = format!(r##"{{"#n":"{}"}}"##, "n".repeat(60_000));
+    let fault = with(&names, "{}").condition(&vec!["attribute_exists(#n)"; 20].join(" OR ")).unwrap_err();
+    assert_eq!(fault.message, often);
+}
