@@ -41,6 +41,11 @@ impl ShardMap {
         self.shards.partition_point(|shard| shard.range.first() <= key).saturating_sub(1)
     }
 
+    /// Where a shard stands.
+    pub(crate) fn slot_of(&self, id: &ShardId) -> Option<usize> {
+        self.shards.iter().position(|shard| shard.shard == *id)
+    }
+
     pub(crate) fn by_id(&self, id: &ShardId) -> Option<&Arc<ShardTraffic>> {
         self.shards.iter().find(|shard| shard.shard == *id)
     }
