@@ -6,6 +6,8 @@
 //! What must hold: what is in here when the worker rests is less than it asked to be woken for; the buffer of the producer
 //! bounds it.
 
+use std::collections::VecDeque;
+
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -35,7 +37,7 @@ pub(crate) struct Intake {
 }
 
 struct Left {
-    entries: Vec<Entry>,
+    entries: VecDeque<Entry>,
     bytes: usize,
     wake: Wake,
     closed: bool,
@@ -54,7 +56,7 @@ impl Left {
 
 impl Intake {
     pub(crate) fn new() -> Self {
-        let left = Left { entries: Vec::new(), bytes: 0, wake: Wake::NEVER, closed: false };
+        let left = Left { entries: VecDeque::new(), bytes: 0, wake: Wake::NEVER, closed: false };
         Intake { left: Mutex::new(left), worth_waking: Notify::new() }
     }
 
@@ -65,7 +67,7 @@ impl Intake {
             return false;
         }
         left.bytes += entry.size();
-        left.entries.push(entry);
+        left.entries.push_back(entry);
         let due = left.due();
         drop(left);
         if due {
@@ -74,11 +76,17 @@ impl Intake {
         true
     }
 
-    /// Fetches everything into an empty list, which the next records use in turn.
-    pub(crate) fn fetch(&self, entries: &mut Vec<Entry>) {
-        entries.shrink_to(KEPT);
+    /// Fetches everything behind what was fetched before. An empty list is handed in for the next records to use in turn.
+    pub(crate) fn fetch(&self, entries: &mut VecDeque<Entry>) {
+        if entries.is_empty() {
+            entries.shrink_to(KEPT);
+        }
         let mut left = self.left.lock();
-        std::mem::swap(&mut left.entries, entries);
+        if entries.is_empty() {
+            std::mem::swap(&mut left.entries, entries);
+        } else {
+            entries.append(&mut left.entries);
+        }
         left.bytes = 0;
         left.wake = Wake::NEVER;
     }
@@ -168,10 +176,13 @@ mod tests {
         assert!(intake.leave(entry(10).0) && intake.leave(entry(10).0));
         assert_eq!(pin!(intake.rest(Wake { records: 3, bytes: 21 })).poll(&mut context), Poll::Pending);
         assert_eq!(pin!(intake.rest(Wake { records: 2, bytes: 21 })).poll(&mut context), Poll::Ready(()));
-        let mut entries = Vec::new();
+        let mut entries = VecDeque::new();
         intake.fetch(&mut entries);
         assert_eq!(entries.len(), 2);
-        entries.clear();
+        assert!(intake.leave(entry(30).0));
+        intake.fetch(&mut entries);
+        let sizes: Vec<usize> = entries.iter().map(Entry::size).collect();
+        assert_eq!(sizes, [10, 10, 30], "behind what was fetched before");
         // What was fetched does not count any more.
         assert_eq!(pin!(intake.rest(Wake { records: 1, bytes: 1 })).poll(&mut context), Poll::Pending);
     }
@@ -183,7 +194,7 @@ mod tests {
         assert!(intake.leave(first));
         intake.close();
         assert!(!intake.leave(entry(1).0));
-        let mut entries = Vec::new();
+        let mut entries = VecDeque::new();
         intake.fetch(&mut entries);
         assert!(entries.len() == 1 && intake.is_empty());
 

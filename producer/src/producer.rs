@@ -186,6 +186,8 @@ impl Producer {
     }
 
     async fn enqueue(&self, mut record: NewRecord, deadline: Duration, run: Option<Run>) -> Result<Ticket> {
+        // Whoever sends without end lets others run from time to time, the worker above all.
+        tokio::task::coop::consume_budget().await;
         // The room is taken first, so that large payloads on their way are bounded as well.
         let permits = self.permits(record.size());
         let room = match self.shared.room.try_acquire_many(permits) {

@@ -1,11 +1,11 @@
 //! The task that owns everything on its way: it takes records from senders, forms appends, and hands out what became of
 //! each. Its handlers do not wait; appends are tasks beside it, so that a store that computes does not hold it up.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_model::{Appended, Error, HashKey, NextMove, Result, Shard};
+use anabranch_model::{Appended, Error, HashKey, NewRecord, NextMove, Result, Shard};
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::{self, JoinError, JoinSet};
@@ -39,6 +39,8 @@ type Results = Result<Vec<std::result::Result<Appended, Error>>>;
 pub(crate) struct Worker {
     shared: Arc<Shared>,
     map: Arc<ShardMap>,
+    /// Records that were fetched and wait for their turn to be lined up.
+    fetched: VecDeque<Entry>,
     queue: Queue,
     /// By the slot of the map.
     buckets: Vec<Bucket>,
@@ -75,6 +77,7 @@ impl Worker {
         let mut worker = Worker {
             shared,
             map: Arc::default(),
+            fetched: VecDeque::new(),
             queue: Queue::default(),
             buckets: Vec::new(),
             turn: 0,
@@ -95,19 +98,13 @@ impl Worker {
 
     /// Runs until it is asked to end and everything is concluded.
     pub(crate) async fn run(mut self, mut close: watch::Receiver<bool>) {
-        let (shared, mut taken) = (self.shared.clone(), Vec::new());
+        let shared = self.shared.clone();
         loop {
             let now = shared.clock.elapsed();
-            shared.intake.fetch(&mut taken);
-            taken.drain(..).for_each(|entry| self.queue.push(entry, &self.map, now));
             self.upkeep(now);
-            while self.flights.len() < shared.settings.appends_max
-                && let Some((batch, parcels)) = self.next_batch(now)
-            {
-                self.dispatch(batch, parcels);
-            }
+            self.send(now);
             shared.room.add_permits(std::mem::take(&mut self.freed));
-            if self.closing && shared.intake.is_empty() && self.queue.is_empty() && self.flights.is_empty() {
+            if self.closing && shared.intake.is_empty() && self.is_idle() {
                 return;
             }
             let (wake, wait) = (self.wake(now), self.next_event(now).map(|at| at.saturating_sub(now)));
@@ -123,6 +120,49 @@ impl Worker {
                 () = pause(wait.unwrap_or_default()), if wait.is_some() => {}
             }
         }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.fetched.is_empty() && self.queue.is_empty() && self.flights.is_empty()
+    }
+
+    /// Sends what can be sent.
+    fn send(&mut self, now: Duration) {
+        loop {
+            self.line_up(now);
+            if self.flights.len() >= self.shared.settings.appends_max {
+                return;
+            }
+            match self.next_batch(now) {
+                Some((batch, parcels)) => self.dispatch(batch, parcels),
+                // All who are ready linger, or are held back and others may not be.
+                None if self.line_up_all(now) => {}
+                None => return,
+            }
+        }
+    }
+
+    /// Lines up as many of the fetched records as the next append has room for. The others wait where they are: what is lined
+    /// up and sent at once is still at hand, and what has to wait is looked for in memory again.
+    fn line_up(&mut self, now: Duration) {
+        let settings = &self.shared.settings;
+        while self.queue.ready_count() < settings.batch_records
+            && self.queue.ready_bytes() < settings.batch_bytes
+        {
+            if self.fetched.is_empty() {
+                self.shared.intake.fetch(&mut self.fetched);
+            }
+            let Some(entry) = self.fetched.pop_front() else { return };
+            self.queue.push(entry, &self.map, now);
+        }
+    }
+
+    /// Lines up all that there are. Returns whether there were any.
+    fn line_up_all(&mut self, now: Duration) -> bool {
+        self.shared.intake.fetch(&mut self.fetched);
+        let any = !self.fetched.is_empty();
+        self.fetched.drain(..).for_each(|entry| self.queue.push(entry, &self.map, now));
+        any
     }
 
     /// For how many new records it is worth looking.
@@ -145,6 +185,10 @@ impl Worker {
         self.queue.wake(&self.map, now);
         if now >= self.swept_at + SWEEP_EVERY {
             self.swept_at = now;
+            self.shared.intake.fetch(&mut self.fetched);
+            if self.fetched.iter().any(|entry| entry.over(now).is_some()) {
+                self.line_up_all(now);
+            }
             for (entry, why) in self.queue.sweep(|entry| entry.over(now)) {
                 self.lose(entry, why);
             }
@@ -169,7 +213,7 @@ impl Worker {
             Some(at) if at <= now => self.paced_until,
             other => other,
         };
-        let sweeps = (!self.queue.is_empty()).then_some(self.swept_at + SWEEP_EVERY);
+        let sweeps = (!self.is_idle()).then_some(self.swept_at + SWEEP_EVERY);
         let interval = if self.stale { REFRESH_MIN } else { settings.refresh_every };
         let refreshes = self.refresh.is_none().then_some(self.refreshed_at + interval);
         [goes, sweeps, refreshes, self.queue.wakes_at()].into_iter().flatten().min()
@@ -250,12 +294,15 @@ impl Worker {
         unit.lanes.push((id, count));
     }
 
-    /// What is sent of a unit. A single record goes as it is.
+    /// What is sent of a unit. A single record goes as it is, with its place, which the store need not compute again.
     fn parcel(&mut self, unit: &Unit) -> Option<Parcel> {
         let (lane, _) = *unit.lanes.first()?;
         let first = self.queue.lane(lane).first()?;
         if unit.records == 1 {
-            return Some(Parcel::One(first.record.clone()));
+            return Some(Parcel::One(NewRecord {
+                explicit_hash_key: Some(first.hash_key),
+                ..first.record.clone()
+            }));
         }
         let (place, mut all) = (first.hash_key, Vec::with_capacity(unit.records));
         for (lane, count) in &unit.lanes {
