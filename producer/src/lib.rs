@@ -32,8 +32,8 @@
 //! # }
 //! ```
 //!
-//! Read in this order: what a sender holds ([`Producer`], [`Stored`], [`Lost`]), the records of one key (`lane`, `queue`),
-//! the task that sends them (`worker`, `batch`, `pace`), what is known about the shards ([`traffic`], [`ShardMap`],
+//! Read in this order: what a sender holds ([`Producer`], [`Stored`], [`Lost`]), how records come in (`intake`), those of one key
+//! (`lane`, `queue`), the task that sends them (`worker`, `batch`, `pace`), what is known about the shards ([`traffic`], [`ShardMap`],
 //! [`Place`]), and what is done about it ([`scaler`]).
 //!
 //! Invariant: this crate depends on `model` only; it knows no wire format and reads no clock that it was not given.
@@ -43,6 +43,7 @@ mod producer;
 mod settings;
 
 mod batch;
+mod intake;
 mod lane;
 mod pace;
 mod queue;

@@ -13,6 +13,8 @@ use crate::traffic::ShardTraffic;
 #[derive(Clone, Debug, Default)]
 pub struct ShardMap {
     shards: Vec<Arc<ShardTraffic>>,
+    /// Where the range of each shard begins, side by side: they are looked at for every record.
+    firsts: Vec<HashKey>,
 }
 
 impl ShardMap {
@@ -28,7 +30,8 @@ impl ShardMap {
         };
         let mut shards: Vec<_> = open.filter_map(traffic).collect();
         shards.sort_by_key(|shard| shard.range.first());
-        ShardMap { shards }
+        let firsts = shards.iter().map(|shard| shard.range.first()).collect();
+        ShardMap { shards, firsts }
     }
 
     /// The shards in the order of their ranges.
@@ -38,7 +41,12 @@ impl ShardMap {
 
     /// Where the shard stands that takes a key, as far as is known.
     pub(crate) fn slot(&self, key: HashKey) -> usize {
-        self.shards.partition_point(|shard| shard.range.first() <= key).saturating_sub(1)
+        self.firsts.partition_point(|first| *first <= key).saturating_sub(1)
+    }
+
+    /// Where a shard stands.
+    pub(crate) fn slot_of(&self, id: &ShardId) -> Option<usize> {
+        self.shards.iter().position(|shard| shard.shard == *id)
     }
 
     pub(crate) fn by_id(&self, id: &ShardId) -> Option<&Arc<ShardTraffic>> {

@@ -33,6 +33,10 @@ impl Bucket {
     /// When the next record may go: now, or in this much time. A record that is larger than the bucket goes when the
     /// bucket is full, and those behind it wait for longer.
     pub(crate) fn wait(&mut self, now: Duration, bytes: usize) -> Duration {
+        // What was there is enough: how much came in the meantime need not be known yet.
+        if self.records >= 1.0 && self.bytes >= bytes as f64 && self.shut_until <= now {
+            return Duration::ZERO;
+        }
         self.refill(now);
         let lacking = |have: f64, want: f64, rate: f64| ((want - have) / rate).max(0.0);
         let want_bytes = (bytes as f64).min(self.pace.bytes * DEPTH);

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_model::{
-    Clock, Dice, Error, HashKey, NewRecord, Pointer, Result, ShardId, StreamName, StreamStore,
-};
+use anabranch_model::{Clock, Dice, Error, NewRecord, Pointer, Result, ShardId, StreamName, StreamStore};
 use bytes::Bytes;
 use parking_lot::RwLock;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError, oneshot, watch};
 
+use crate::intake::Intake;
 use crate::lane::{Entry, Run};
 use crate::large;
 use crate::map::{self, ShardMap};
@@ -22,8 +21,6 @@ use crate::worker::Worker;
 
 /// What a record takes of the buffer beside its bytes.
 const ENTRY_BYTES: usize = 256;
-/// Records between senders and the task; the buffer is what bounds them.
-const CHANNEL: usize = 4_096;
 /// How often blobs are looked for that no record points to.
 const COLLECT_EVERY: Duration = Duration::from_secs(3600);
 
@@ -31,8 +28,6 @@ const COLLECT_EVERY: Duration = Duration::from_secs(3600);
 #[derive(Clone)]
 pub struct Producer {
     shared: Arc<Shared>,
-    entries: mpsc::Sender<Entry>,
-    room: Arc<Semaphore>,
     close: watch::Sender<bool>,
     /// Changes for the last time when the task has ended.
     ended: watch::Receiver<()>,
@@ -45,6 +40,9 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dice: Dice,
+    pub(crate) intake: Intake,
+    /// Bytes of the buffer that are free. The worker gives back what a record took when it is concluded.
+    pub(crate) room: Semaphore,
     /// Replaced when the stream was resharded.
     map: RwLock<Arc<ShardMap>>,
 }
@@ -85,20 +83,20 @@ impl Producer {
         });
         let shards = map::list(&*store, &stream).await?;
         let map = Arc::new(ShardMap::new(shards, &ShardMap::default(), clock.elapsed()));
-        let room = Arc::new(Semaphore::new(settings.buffer_bytes));
-        let shared = Arc::new(Shared { store, stream, settings, clock, dice, map: RwLock::new(map) });
-        let (entries, taken) = mpsc::channel(CHANNEL);
+        let (intake, room) = (Intake::new(), Semaphore::new(settings.buffer_bytes));
+        let map = RwLock::new(map);
+        let shared = Arc::new(Shared { store, stream, settings, clock, dice, intake, room, map });
         let (close, closing) = (watch::Sender::new(false), watch::Sender::new(()));
         let ended = closing.subscribe();
         let (worker, stop) = (Worker::new(shared.clone()), close.subscribe());
         tokio::spawn(async move {
-            worker.run(taken, stop).await;
+            worker.run(stop).await;
             drop(closing);
         });
         if shared.settings.large.is_some() {
             tokio::spawn(collect(shared.clone(), ended.clone()));
         }
-        Ok(Producer { shared, entries, room, close, ended })
+        Ok(Producer { shared, close, ended })
     }
 
     /// The stream.
@@ -123,19 +121,13 @@ impl Producer {
             return Err(Error::Invalid(why.to_owned()).into());
         }
         record.check()?;
-        let Ok(slot) = self.entries.try_reserve() else {
-            return match self.entries.is_closed() {
-                true => Err(closed().into()),
-                false => Err(TrySendError::Full(record)),
-            };
-        };
-        let Ok(room) = self.room.clone().try_acquire_many_owned(self.permits(record.size())) else {
-            return Err(TrySendError::Full(record));
+        let room = match self.shared.room.try_acquire_many(self.permits(record.size())) {
+            Ok(room) => room,
+            Err(TryAcquireError::NoPermits) => return Err(TrySendError::Full(record)),
+            Err(TryAcquireError::Closed) => return Err(closed().into()),
         };
         let deadline = self.shared.clock.elapsed() + self.shared.settings.lifetime;
-        let (entry, ticket) = entry(record, deadline, None, None, room);
-        slot.send(entry);
-        Ok(ticket)
+        Ok(self.leave(record, deadline, None, None, room)?)
     }
 
     /// Sends payloads as one run: they are stored in this order in one place, and when one is lost, none behind it is
@@ -187,16 +179,21 @@ impl Producer {
 
     /// Takes no more records, and returns when everything that was sent is concluded.
     pub async fn close(&self) {
-        self.room.close();
+        self.shared.room.close();
         self.close.send_replace(true);
         let mut ended = self.ended.clone();
         while ended.changed().await.is_ok() {}
     }
 
     async fn enqueue(&self, mut record: NewRecord, deadline: Duration, run: Option<Run>) -> Result<Ticket> {
+        // Whoever sends without end lets others run from time to time, the worker above all.
+        tokio::task::coop::consume_budget().await;
         // The room is taken first, so that large payloads on their way are bounded as well.
         let permits = self.permits(record.size());
-        let room = self.room.clone().acquire_many_owned(permits).await.map_err(|_| closed())?;
+        let room = match self.shared.room.try_acquire_many(permits) {
+            Ok(room) => room,
+            Err(_) => self.shared.room.acquire_many(permits).await.map_err(|_| closed())?,
+        };
         let mut pointer = None;
         if let Some(large) = &self.shared.settings.large
             && large::is_large(Some(large), &record.data)
@@ -211,40 +208,42 @@ impl Producer {
             }
             return Err(error);
         }
-        let (entry, ticket) = entry(record, deadline, run, pointer, room);
-        self.entries.send(entry).await.map_err(|_| closed())?;
-        Ok(ticket)
+        self.leave(record, deadline, run, pointer, room)
+    }
+
+    /// Leaves a record for the worker, which has its room from now on.
+    fn leave(
+        &self,
+        record: NewRecord,
+        deadline: Duration,
+        run: Option<Run>,
+        pointer: Option<Pointer>,
+        room: SemaphorePermit<'_>,
+    ) -> Result<Ticket> {
+        let (answer, ticket) = oneshot::channel();
+        let entry = Entry {
+            hash_key: record.hash_key(),
+            record,
+            deadline,
+            attempts: 0,
+            room: room.num_permits() as u32,
+            doubtful: false,
+            last_error: None,
+            run,
+            pointer: pointer.map(Box::new),
+            answer,
+        };
+        if !self.shared.intake.leave(entry) {
+            return Err(closed());
+        }
+        room.forget();
+        Ok(Ticket(ticket))
     }
 
     fn permits(&self, bytes: usize) -> u32 {
         // A record larger than the buffer has it for itself.
         (bytes + ENTRY_BYTES).min(self.shared.settings.buffer_bytes) as u32
     }
-}
-
-fn entry(
-    record: NewRecord,
-    deadline: Duration,
-    run: Option<Run>,
-    pointer: Option<Pointer>,
-    room: OwnedSemaphorePermit,
-) -> (Entry, Ticket) {
-    let (answer, ticket) = oneshot::channel();
-    let hash_key: HashKey = record.hash_key();
-    let (attempts, doubtful, last_error) = (0, false, None);
-    let entry = Entry {
-        record,
-        hash_key,
-        deadline,
-        attempts,
-        doubtful,
-        last_error,
-        run,
-        pointer,
-        answer,
-        _room: room,
-    };
-    (entry, Ticket(ticket))
 }
 
 fn closed() -> Error {

@@ -1,24 +1,24 @@
 //! The task that owns everything on its way: it takes records from senders, forms appends, and hands out what became of
-//! each. Its handlers do not wait; what takes time is under way beside it.
+//! each. Its handlers do not wait; appends are tasks beside it, so that a store that computes does not hold it up.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_model::{Appended, Error, NextMove, Result, Shard};
-use futures_util::StreamExt;
+use anabranch_model::{Appended, Error, HashKey, NewRecord, NextMove, Result, Shard};
 use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
+use tokio::task::{self, JoinError, JoinSet};
 
-use crate::batch::{AGGREGATE_OVERHEAD, Batch, Landed, Unit};
-use crate::lane::{Entry, LaneKey};
+use crate::batch::{AGGREGATE_OVERHEAD, Batch, Parcel, Unit};
+use crate::intake::Wake;
+use crate::lane::Entry;
 use crate::map::{self, ShardMap};
 use crate::outcome::{Why, in_doubt};
 use crate::pace::Bucket;
 use crate::pause::pause;
 use crate::producer::Shared;
-use crate::queue::Queue;
+use crate::queue::{LaneId, Queue};
 use crate::settings::Pace;
 use crate::{large, metrics};
 
@@ -26,8 +26,6 @@ use crate::{large, metrics};
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// Shards are not listed more often than this, whatever happens.
 const REFRESH_MIN: Duration = Duration::from_millis(250);
-/// Records that are taken from senders at once.
-const INTAKE: usize = 512;
 /// Lanes of a shard that are looked at when those are counted that it holds back.
 const HELD_MAX: usize = 1_000;
 /// How long a shard that refused is left alone at most.
@@ -35,15 +33,22 @@ const SHUT_MAX: Duration = Duration::from_secs(1);
 /// Faster than anything: nobody is held back.
 const UNPACED: Pace = Pace { records: 1e15, bytes: 1e18 };
 
+/// What the store says of each record of an append.
+type Results = Result<Vec<std::result::Result<Appended, Error>>>;
+
 pub(crate) struct Worker {
     shared: Arc<Shared>,
     map: Arc<ShardMap>,
+    /// Records that were fetched and wait for their turn to be lined up.
+    fetched: VecDeque<Entry>,
     queue: Queue,
     /// By the slot of the map.
     buckets: Vec<Bucket>,
     /// The slot that is looked at first next time.
     turn: usize,
-    flights: FuturesUnordered<BoxFuture<'static, Landed>>,
+    flights: JoinSet<Results>,
+    /// What is under way in each of the flights.
+    flying: HashMap<task::Id, Batch>,
     refresh: Option<BoxFuture<'static, Result<Vec<Shard>>>>,
     refreshed_at: Duration,
     /// A record went to another shard than expected.
@@ -52,6 +57,18 @@ pub(crate) struct Worker {
     /// When the first shard that was held back can take more.
     paced_until: Option<Duration>,
     closing: bool,
+    /// Room of records that are concluded, to be given back.
+    freed: usize,
+    /// Records that an append stored, with where they are counted.
+    stored: Vec<(usize, HashKey, usize)>,
+}
+
+impl Drop for Worker {
+    /// Whatever ended it, nobody waits for it any more.
+    fn drop(&mut self) {
+        self.shared.room.close();
+        self.shared.intake.abandon();
+    }
 }
 
 impl Worker {
@@ -60,51 +77,107 @@ impl Worker {
         let mut worker = Worker {
             shared,
             map: Arc::default(),
+            fetched: VecDeque::new(),
             queue: Queue::default(),
             buckets: Vec::new(),
             turn: 0,
-            flights: FuturesUnordered::new(),
+            flights: JoinSet::new(),
+            flying: HashMap::new(),
             refresh: None,
             refreshed_at: now,
             stale: false,
             swept_at: now,
             paced_until: None,
             closing: false,
+            freed: 0,
+            stored: Vec::new(),
         };
         worker.use_map(map, now);
         worker
     }
 
     /// Runs until it is asked to end and everything is concluded.
-    pub(crate) async fn run(mut self, mut entries: mpsc::Receiver<Entry>, mut close: watch::Receiver<bool>) {
-        let mut taken = Vec::with_capacity(INTAKE);
+    pub(crate) async fn run(mut self, mut close: watch::Receiver<bool>) {
+        let shared = self.shared.clone();
         loop {
-            let now = self.shared.clock.elapsed();
+            let now = shared.clock.elapsed();
             self.upkeep(now);
-            while self.flights.len() < self.shared.settings.appends_max
-                && let Some(batch) = self.next_batch(now)
-            {
-                self.dispatch(batch);
-            }
-            if self.closing && entries.is_empty() && self.queue.is_empty() && self.flights.is_empty() {
+            self.send(now);
+            shared.room.add_permits(std::mem::take(&mut self.freed));
+            if self.closing && shared.intake.is_empty() && self.is_idle() {
                 return;
             }
-            let wait = self.next_event(now).map(|at| at.saturating_sub(now));
+            let (wake, wait) = (self.wake(now), self.next_event(now).map(|at| at.saturating_sub(now)));
             tokio::select! {
                 biased;
-                Some(landed) = self.flights.next() => self.land(landed),
+                Some(landed) = self.flights.join_next_with_id() => self.land(landed),
                 shards = ready(&mut self.refresh) => self.relist(shards),
-                count = entries.recv_many(&mut taken, INTAKE), if !(self.closing && entries.is_empty()) => {
-                    self.closing |= count == 0;
-                    let now = self.shared.clock.elapsed();
-                    taken.drain(..).for_each(|entry| self.queue.push(entry, &self.map, now));
-                }
+                () = shared.intake.rest(wake) => {}
                 _ = close.wait_for(|close| *close), if !self.closing => {
                     self.closing = true;
-                    entries.close();
+                    shared.intake.close();
                 }
                 () = pause(wait.unwrap_or_default()), if wait.is_some() => {}
             }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.fetched.is_empty() && self.queue.is_empty() && self.flights.is_empty()
+    }
+
+    /// Sends what can be sent.
+    fn send(&mut self, now: Duration) {
+        loop {
+            self.line_up(now);
+            if self.flights.len() >= self.shared.settings.appends_max {
+                return;
+            }
+            match self.next_batch(now) {
+                Some((batch, parcels)) => self.dispatch(batch, parcels),
+                // All who are ready linger, or are held back and others may not be.
+                None if self.line_up_all(now) => {}
+                None => return,
+            }
+        }
+    }
+
+    /// Lines up as many of the fetched records as the next append has room for. The others wait where they are: what is lined
+    /// up and sent at once is still at hand, and what has to wait is looked for in memory again.
+    fn line_up(&mut self, now: Duration) {
+        let settings = &self.shared.settings;
+        while self.queue.ready_count() < settings.batch_records
+            && self.queue.ready_bytes() < settings.batch_bytes
+        {
+            if self.fetched.is_empty() {
+                self.shared.intake.fetch(&mut self.fetched);
+            }
+            let Some(entry) = self.fetched.pop_front() else { return };
+            self.queue.push(entry, &self.map, now);
+        }
+    }
+
+    /// Lines up all that there are. Returns whether there were any.
+    fn line_up_all(&mut self, now: Duration) -> bool {
+        self.shared.intake.fetch(&mut self.fetched);
+        let any = !self.fetched.is_empty();
+        self.fetched.drain(..).for_each(|entry| self.queue.push(entry, &self.map, now));
+        any
+    }
+
+    /// For how many new records it is worth looking.
+    fn wake(&self, now: Duration) -> Wake {
+        let settings = &self.shared.settings;
+        if self.flights.len() >= settings.appends_max {
+            return Wake::NEVER;
+        }
+        match self.queue.ready_since() {
+            // Records that linger go when there are enough of them, or when their time is over.
+            Some(since) if now < since + settings.linger => Wake {
+                records: settings.batch_records.saturating_sub(self.queue.ready_count()).max(1),
+                bytes: settings.batch_bytes.saturating_sub(self.queue.ready_bytes()).max(1),
+            },
+            _ => Wake::FIRST,
         }
     }
 
@@ -112,6 +185,10 @@ impl Worker {
         self.queue.wake(&self.map, now);
         if now >= self.swept_at + SWEEP_EVERY {
             self.swept_at = now;
+            self.shared.intake.fetch(&mut self.fetched);
+            if self.fetched.iter().any(|entry| entry.over(now).is_some()) {
+                self.line_up_all(now);
+            }
             for (entry, why) in self.queue.sweep(|entry| entry.over(now)) {
                 self.lose(entry, why);
             }
@@ -136,14 +213,14 @@ impl Worker {
             Some(at) if at <= now => self.paced_until,
             other => other,
         };
-        let sweeps = (!self.queue.is_empty()).then_some(self.swept_at + SWEEP_EVERY);
+        let sweeps = (!self.is_idle()).then_some(self.swept_at + SWEEP_EVERY);
         let interval = if self.stale { REFRESH_MIN } else { settings.refresh_every };
         let refreshes = self.refresh.is_none().then_some(self.refreshed_at + interval);
         [goes, sweeps, refreshes, self.queue.wakes_at()].into_iter().flatten().min()
     }
 
     /// What goes next, if it is time: enough for a whole append, or somebody has waited long enough.
-    fn next_batch(&mut self, now: Duration) -> Option<Batch> {
+    fn next_batch(&mut self, now: Duration) -> Option<(Batch, Vec<Parcel>)> {
         let settings = &self.shared.settings;
         let full = self.queue.ready_count() >= settings.batch_records
             || self.queue.ready_bytes() >= settings.batch_bytes;
@@ -151,56 +228,98 @@ impl Worker {
             return None;
         }
         let (records_max, bytes_max) = (settings.batch_records, settings.batch_bytes);
-        let (mut units, mut bytes) = (Vec::new(), 0);
+        let count = self.queue.ready_count().min(records_max);
+        let (mut units, mut parcels, mut bytes) = (Vec::with_capacity(count), Vec::with_capacity(count), 0);
         let slots = self.queue.slots();
         self.paced_until = None;
         for step in 0..slots {
             let slot = (self.turn + step) % slots;
             while units.len() < records_max {
                 let room = if units.is_empty() { usize::MAX } else { bytes_max.saturating_sub(bytes) };
-                let Some(unit) = self.next_unit(slot, now, room) else { break };
-                bytes += unit.records().map(Entry::size).sum::<usize>();
+                let Some((unit, parcel)) = self.next_unit(slot, now, room) else { break };
+                bytes += unit.bytes;
                 units.push(unit);
+                parcels.push(parcel);
             }
         }
         self.turn = (self.turn + 1) % slots.max(1);
-        (!units.is_empty()).then_some(Batch { units })
+        self.queue.taken();
+        (!units.is_empty()).then(|| (Batch { units, map: self.map.clone() }, parcels))
     }
 
     /// What goes next to a shard, if it takes more and there is room.
-    fn next_unit(&mut self, slot: usize, now: Duration, room: usize) -> Option<Unit> {
+    fn next_unit(&mut self, slot: usize, now: Duration, room: usize) -> Option<(Unit, Parcel)> {
         let limit = self.shared.settings.aggregate_bytes;
-        let mut unit = Unit { entries: Vec::new(), shard: self.map.shards().get(slot)?.shard.clone() };
-        let mut bytes = 0;
+        let mut unit = Unit::new(slot);
+        let mut packed = 0;
         while let Some(first) = self.first(slot, now) {
-            let size = first + AGGREGATE_OVERHEAD;
             let fits = match limit {
-                _ if unit.entries.is_empty() => first <= room,
-                Some(limit) => bytes + size <= limit.min(room),
+                _ if unit.lanes.is_empty() => first <= room,
+                Some(limit) => packed + first + AGGREGATE_OVERHEAD <= limit.min(room),
                 None => false,
             };
-            if !fits || (unit.entries.is_empty() && self.held_back(slot, first, now)) {
+            if !fits || (unit.lanes.is_empty() && self.held_back(slot, first, now)) {
                 break;
             }
-            let (key, entries) = self.take(slot, limit.map(|limit| limit.min(room).saturating_sub(bytes)))?;
-            bytes += entries.iter().map(|entry| entry.size() + AGGREGATE_OVERHEAD).sum::<usize>();
-            unit.entries.push((key, entries));
+            let left = limit.map_or(0, |limit| limit.min(room).saturating_sub(packed));
+            let id = self.queue.take(slot)?;
+            self.claim(id, left, &mut unit);
+            if limit.is_none() {
+                break;
+            }
+            packed = unit.bytes + unit.records * AGGREGATE_OVERHEAD;
         }
-        if unit.entries.is_empty() {
+        if unit.lanes.is_empty() {
             return None;
         }
-        self.buckets[slot].take(unit.records().map(Entry::size).sum());
-        Some(unit)
+        self.buckets[slot].take(unit.bytes);
+        let parcel = self.parcel(&unit)?;
+        Some((unit, parcel))
+    }
+
+    /// Adds the first record of a lane to a unit; in an aggregate also those behind it that fit into what is left.
+    fn claim(&mut self, id: LaneId, mut left: usize, unit: &mut Unit) {
+        let mut count = 0;
+        for entry in self.queue.lane(id).entries_mut() {
+            let size = entry.size();
+            if count > 0 && size + AGGREGATE_OVERHEAD > left {
+                break;
+            }
+            left = left.saturating_sub(size + AGGREGATE_OVERHEAD);
+            entry.attempts += 1;
+            count += 1;
+            unit.bytes += size;
+        }
+        unit.records += count;
+        unit.lanes.push((id, count));
+    }
+
+    /// What is sent of a unit. A single record goes as it is, with its place, which the store need not compute again.
+    fn parcel(&mut self, unit: &Unit) -> Option<Parcel> {
+        let (lane, _) = *unit.lanes.first()?;
+        let first = self.queue.lane(lane).first()?;
+        if unit.records == 1 {
+            return Some(Parcel::One(NewRecord {
+                explicit_hash_key: Some(first.hash_key),
+                ..first.record.clone()
+            }));
+        }
+        let (place, mut all) = (first.hash_key, Vec::with_capacity(unit.records));
+        for (lane, count) in &unit.lanes {
+            let entries = self.queue.lane(*lane).entries().take(*count);
+            all.extend(entries.map(|entry| entry.record.clone()));
+        }
+        Some(Parcel::Many(place, all))
     }
 
     /// The size of the record whose turn it is at a shard. Those that are over are concluded on the way.
     fn first(&mut self, slot: usize, now: Duration) -> Option<usize> {
         loop {
-            let entry = self.queue.front(slot)?.waiting.front()?;
+            let entry = self.queue.front(slot)?;
             let Some(why) = entry.over(now) else { return Some(entry.size()) };
-            let (key, lane) = self.queue.take(slot)?;
-            let entry = lane.waiting.pop_front();
-            self.queue.landed(key, &self.map, now);
+            let id = self.queue.take(slot)?;
+            let entry = self.queue.lane(id).pop();
+            self.queue.landed(id, &self.map, now);
             if let Some(entry) = entry {
                 self.lose(entry, why);
             }
@@ -222,96 +341,96 @@ impl Worker {
         true
     }
 
-    /// Takes the first record of the lane whose turn it is; for an aggregate also those behind it that fit.
-    fn take(&mut self, slot: usize, aggregate: Option<usize>) -> Option<(LaneKey, Vec<Entry>)> {
-        let (key, lane) = self.queue.take(slot)?;
-        let mut entries: Vec<Entry> = lane.waiting.pop_front().into_iter().collect();
-        let mut left = aggregate.unwrap_or_default();
-        for entry in &entries {
-            left = left.saturating_sub(entry.size() + AGGREGATE_OVERHEAD);
-        }
-        while let Some(next) = lane.waiting.front()
-            && next.size() + AGGREGATE_OVERHEAD <= left
-        {
-            left -= next.size() + AGGREGATE_OVERHEAD;
-            entries.extend(lane.waiting.pop_front());
-        }
-        entries.iter_mut().for_each(|entry| entry.attempts += 1);
-        Some((key, entries))
-    }
-
-    fn dispatch(&mut self, batch: Batch) {
+    fn dispatch(&mut self, batch: Batch, parcels: Vec<Parcel>) {
         let shared = self.shared.clone();
-        self.flights.push(Box::pin(async move {
+        let flight = self.flights.spawn(async move {
             let began = shared.clock.elapsed();
-            let results = match batch.encode() {
-                Ok(records) => shared.store.append(&shared.stream, records).await,
-                Err(error) => Err(error),
-            };
+            let records = parcels.into_iter().map(Parcel::encode).collect::<Result<Vec<_>>>()?;
+            let results = shared.store.append(&shared.stream, records).await;
             metrics::append(&shared.stream, shared.clock.elapsed().saturating_sub(began));
-            let results = results.and_then(|results| match results.len() == batch.units.len() {
-                true => Ok(results),
-                false => Err(Error::Unavailable("the store answered about other records".to_owned())),
-            });
-            Landed { batch, results }
-        }));
+            results
+        });
+        self.flying.insert(flight.id(), batch);
     }
 
-    fn land(&mut self, landed: Landed) {
+    fn land(&mut self, landed: std::result::Result<(task::Id, Results), JoinError>) {
         let now = self.shared.clock.elapsed();
-        let Landed { batch, results } = landed;
-        let (mut records, mut bytes) = (0, 0);
+        let (flight, results) = match landed {
+            Ok(landed) => landed,
+            Err(error) => (error.id(), Err(Error::Unavailable(format!("the append did not end: {error}")))),
+        };
+        let Some(mut batch) = self.flying.remove(&flight) else { return };
+        let units = std::mem::take(&mut batch.units);
+        let results = results.and_then(|results| match results.len() == units.len() {
+            true => Ok(results),
+            false => Err(Error::Unavailable("the store answered about other records".to_owned())),
+        });
         match results {
             Ok(results) => {
-                for (unit, result) in batch.units.into_iter().zip(results) {
+                let (mut records, mut bytes) = (0, 0);
+                for (unit, result) in units.into_iter().zip(results) {
                     match result {
                         Ok(appended) => {
-                            records += unit.records().count();
-                            bytes += unit.records().map(Entry::size).sum::<usize>();
-                            self.conclude(unit, appended, now);
+                            (records, bytes) = (records + unit.records, bytes + unit.bytes);
+                            self.conclude(&batch, &unit, &appended, now);
                         }
-                        Err(error) => self.fail(unit, &error, now),
+                        Err(error) => self.fail(&batch, &unit, &error, now),
                     }
                 }
+                self.count(now);
+                metrics::stored(&self.shared.stream, records, bytes);
             }
-            Err(error) => batch.units.into_iter().for_each(|unit| self.fail(unit, &error, now)),
+            Err(error) => units.iter().for_each(|unit| self.fail(&batch, unit, &error, now)),
         }
-        metrics::stored(&self.shared.stream, records, bytes);
     }
 
-    fn conclude(&mut self, unit: Unit, appended: Appended, now: Duration) {
-        if appended.shard != unit.shard {
+    fn conclude(&mut self, batch: &Batch, unit: &Unit, appended: &Appended, now: Duration) {
+        let expected = *batch.shard(unit) == appended.shard;
+        if !expected {
             self.stale = true;
-            if unit.is_spread() {
+            if self.is_spread(unit) {
                 // A part of it now lies in a shard that does not own it, where readers may pass it over: it is sent
                 // again, each part to its own shard.
-                let error = Error::ShardClosed(unit.shard.clone());
+                let error = Error::ShardClosed(batch.shard(unit).clone());
                 self.again(unit, &error, true, now);
                 return;
             }
         }
-        let place = unit.entries.first().map_or(0, |(lane, _)| self.map.slot(lane.hash_key));
-        match self.map.shards().get(place) {
-            Some(traffic) if traffic.shard == appended.shard => {
-                traffic.stored(now, unit.records().map(|entry| (entry.hash_key, entry.size())));
-            }
-            // A shard that is not known yet is counted from the next listing on.
-            _ => {}
-        }
-        for (key, entries) in unit.entries {
-            for entry in entries {
+        // Where it is counted. A shard that is not known yet is counted from the next listing on.
+        let known = expected && Arc::ptr_eq(&batch.map, &self.map);
+        let slot = if known { Some(unit.slot) } else { self.map.slot_of(&appended.shard) };
+        for (id, count) in &unit.lanes {
+            for _ in 0..*count {
+                let Some(entry) = self.queue.lane(*id).pop() else { break };
+                self.stored.extend(slot.map(|slot| (slot, entry.hash_key, entry.size())));
+                self.freed += entry.room as usize;
                 entry.store(appended.shard.clone(), appended.sequence);
             }
-            self.queue.landed(key, &self.map, now);
+            self.queue.landed(*id, &self.map, now);
         }
     }
 
-    fn fail(&mut self, unit: Unit, error: &Error, now: Duration) {
+    /// Whether the records of a unit belong to different places, so that a split may come between them.
+    fn is_spread(&mut self, unit: &Unit) -> bool {
+        let mut place = |id: LaneId| self.queue.lane(id).first().map(|first| first.hash_key);
+        let first = unit.lanes.first().and_then(|(id, _)| place(*id));
+        unit.lanes.iter().any(|(id, _)| place(*id) != first)
+    }
+
+    /// Counts what was stored, those of a shard that stand together at once.
+    fn count(&mut self, now: Duration) {
+        for same in self.stored.chunk_by(|(a, ..), (b, ..)| a == b) {
+            let records = same.iter().map(|(_, key, bytes)| (*key, *bytes));
+            self.map.shards()[same[0].0].stored(now, records);
+        }
+        self.stored.clear();
+    }
+
+    fn fail(&mut self, batch: &Batch, unit: &Unit, error: &Error, now: Duration) {
         if let Error::Throttled { retry_after, .. } | Error::SlowDown { retry_after, .. } = error {
-            let count = unit.records().count();
-            metrics::throttled(&self.shared.stream, count);
-            if let Some(slot) = self.map.shards().iter().position(|shard| shard.shard == unit.shard) {
-                self.map.shards()[slot].throttled(now, count as u64);
+            metrics::throttled(&self.shared.stream, unit.records);
+            if let Some(slot) = self.map.slot_of(batch.shard(unit)) {
+                self.map.shards()[slot].throttled(now, unit.records as u64);
                 self.buckets[slot].shut(now, (*retry_after).min(SHUT_MAX));
             }
         }
@@ -319,33 +438,36 @@ impl Worker {
             self.again(unit, error, in_doubt(error), now);
             return;
         }
-        for (key, entries) in unit.entries {
-            for mut entry in entries {
+        for (id, count) in &unit.lanes {
+            for _ in 0..*count {
+                let Some(mut entry) = self.queue.lane(*id).pop() else { break };
                 entry.doubtful |= in_doubt(error);
                 self.lose(entry, Why::Refused(error.clone()));
             }
-            self.queue.landed(key, &self.map, now);
+            self.queue.landed(*id, &self.map, now);
         }
     }
 
     /// Sends the records of a unit again after a pause.
-    fn again(&mut self, unit: Unit, error: &Error, doubtful: bool, now: Duration) {
-        metrics::retried(&self.shared.stream, unit.records().count());
+    fn again(&mut self, unit: &Unit, error: &Error, doubtful: bool, now: Duration) {
+        metrics::retried(&self.shared.stream, unit.records);
         let shared = self.shared.clone();
-        for (key, mut entries) in unit.entries {
-            for entry in &mut entries {
+        for (id, count) in &unit.lanes {
+            let mut attempts = 1;
+            for entry in self.queue.lane(*id).entries_mut().take(*count) {
+                attempts = attempts.max(entry.attempts);
                 entry.doubtful |= doubtful;
-                entry.last_error = Some(error.clone());
+                entry.last_error = Some(Box::new(error.clone()));
             }
-            let attempts = entries.first().map_or(1, |entry| entry.attempts);
             let wait = shared.dice.pause(attempts, shared.settings.retry_first, shared.settings.retry_max);
-            self.queue.push_back(key, entries, now + wait);
+            self.queue.pause(*id, now + wait);
         }
     }
 
-    fn lose(&self, entry: Entry, why: Why) {
+    fn lose(&mut self, entry: Entry, why: Why) {
         metrics::lost(&self.shared.stream, !entry.doubtful);
         tracing::debug!(stream = %self.shared.stream, %why, "a record is lost");
+        self.freed += entry.room as usize;
         if let (Some(pointer), Some(large)) = (entry.lose(why), self.shared.settings.large.clone()) {
             tokio::spawn(async move { large::discard(&large, &pointer).await });
         }

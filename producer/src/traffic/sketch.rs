@@ -13,6 +13,8 @@ pub const BUCKETS: usize = 128;
 pub const HITTERS_MAX: usize = 32;
 /// The time in which half of the load fades.
 const HALF_LIFE_SECONDS: f64 = 10.0;
+/// Bits of a width that are left out when a bucket is looked for, so that 128 times the others fit into 64 bits.
+const LEADING_BITS: u32 = 128 - 56;
 /// Fading is done in steps of this length.
 const STEP: Duration = Duration::from_secs(1);
 
@@ -59,27 +61,34 @@ impl Hitter {
 }
 
 /// The load of one shard over its range.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Sketch {
     range: HashRange,
     buckets: Vec<Load>,
     hitters: Vec<Hitter>,
     faded_at: Duration,
+    /// What the lightest of the heaviest keys had when all were compared the last time; none has less.
+    least: f64,
+    /// Behind the last one that is known to have more than that.
+    next: usize,
+}
+
+impl PartialEq for Sketch {
+    /// Where the lightest key was looked for the last time makes no difference.
+    fn eq(&self, other: &Sketch) -> bool {
+        let all = |sketch: &Sketch| (sketch.range, sketch.faded_at);
+        all(self) == all(other) && self.buckets == other.buckets && self.hitters == other.hitters
+    }
 }
 
 impl Sketch {
     /// No load.
     pub fn new(range: HashRange) -> Self {
-        Sketch {
-            range,
-            buckets: vec![Load::default(); BUCKETS],
-            hitters: Vec::new(),
-            faded_at: Duration::ZERO,
-        }
+        Sketch::from_parts(range, vec![Load::default(); BUCKETS], Vec::new())
     }
 
     pub(super) fn from_parts(range: HashRange, buckets: Vec<Load>, hitters: Vec<Hitter>) -> Self {
-        Sketch { range, buckets, hitters, faded_at: Duration::ZERO }
+        Sketch { range, buckets, hitters, faded_at: Duration::ZERO, least: f64::NEG_INFINITY, next: 0 }
     }
 
     /// The keys that it is about.
@@ -129,8 +138,14 @@ impl Sketch {
 
     /// The bucket that a key of the range belongs to.
     pub fn bucket_of(&self, key: HashKey) -> usize {
-        let offset = key.get() - self.range.first().get();
-        usize::try_from(offset / self.width()).unwrap_or(BUCKETS).min(BUCKETS - 1)
+        let (offset, width) = (key.get() - self.range.first().get(), self.width());
+        // The quotient of the leading bits is not too small and hardly ever too large, and much faster than that of all.
+        let shift = LEADING_BITS.saturating_sub(width.leading_zeros());
+        let mut bucket = ((offset >> shift) as u64 / (width >> shift) as u64).min(BUCKETS as u64 - 1);
+        while width * u128::from(bucket) > offset {
+            bucket -= 1;
+        }
+        bucket as usize
     }
 
     /// Lets the load fade up to a moment.
@@ -146,6 +161,7 @@ impl Sketch {
             hitter.load.fade(factor);
             hitter.error.fade(factor);
         }
+        self.least = f64::NEG_INFINITY;
     }
 
     /// Keys in a bucket; at least one.
@@ -164,13 +180,28 @@ impl Sketch {
             self.hitters.push(Hitter { key, load, error });
             return;
         }
-        let lightest = self.hitters.iter_mut().min_by(|a, b| a.load.records.total_cmp(&b.load.records));
-        if let Some(lightest) = lightest {
-            let old = lightest.load;
-            *lightest = Hitter { key, load, error };
-            lightest.load.add(old);
-            lightest.error.add(old);
+        let lightest = self.lightest();
+        let lightest = &mut self.hitters[lightest];
+        let old = lightest.load;
+        *lightest = Hitter { key, load, error };
+        lightest.load.add(old);
+        lightest.error.add(old);
+    }
+
+    /// The lightest of the heaviest keys. Counters only grow between two fadings, so one that has no more than the least had
+    /// is the lightest; all are compared only when none is left.
+    fn lightest(&mut self) -> usize {
+        let left = self.hitters.iter().skip(self.next);
+        if let Some(at) = left.clone().position(|hitter| hitter.load.records <= self.least) {
+            self.next += at + 1;
+            return self.next - 1;
         }
+        let records = |hitter: &Hitter| hitter.load.records;
+        let lightest =
+            self.hitters.iter().enumerate().min_by(|(_, a), (_, b)| records(a).total_cmp(&records(b)));
+        let (at, least) = lightest.map_or((0, 0.0), |(at, hitter)| (at, records(hitter)));
+        (self.least, self.next) = (least, at + 1);
+        at
     }
 }
 
@@ -193,6 +224,27 @@ mod tests {
             sketch.hitters().iter().find(|hitter| hitter.key == HashKey::new(77)).expect("the heavy key");
         assert!(heavy.load.records >= 5_000.0, "{heavy:?}");
         assert!(heavy.sure().records > 4_000.0, "{heavy:?}");
+    }
+
+    proptest! {
+        /// As if all counters were compared every time.
+        #[test]
+        fn a_new_key_takes_over_the_smallest_counter(keys in prop::collection::vec((0u128..60, 1u32..4), 0..600)) {
+            let mut sketch = Sketch::new(HashRange::ALL);
+            for (step, (key, records)) in keys.into_iter().enumerate() {
+                let before = sketch.hitters().to_vec();
+                sketch.add(HashKey::new(key), 1.0, f64::from(records));
+                let known = before.iter().any(|hitter| hitter.key == HashKey::new(key));
+                if before.len() == HITTERS_MAX && !known {
+                    let least = before.iter().map(|hitter| hitter.load.records).fold(f64::INFINITY, f64::min);
+                    let new = sketch.hitters().iter().find(|hitter| hitter.key == HashKey::new(key));
+                    prop_assert_eq!(new.map(|hitter| hitter.error.records), Some(least));
+                }
+                if step % 50 == 49 {
+                    sketch.decay_to(Duration::from_secs(step as u64 / 10));
+                }
+            }
+        }
     }
 
     #[test]
