@@ -215,6 +215,66 @@ async fn the_end_of_a_shard_is_a_position() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_shard_is_found_though_writers_are_faster_than_the_reader() {
+    let mut written = 1_000;
+    let (stub, asked) = dynamodb(move |iterator| match iterator {
+        // The place of the end; only later does something come behind it.
+        "child LATEST" => records(&[], Some("end")),
+        "end" => records(&[record(1_900, "INSERT", "")], Some("end")),
+        // Whatever was read, there is more.
+        _ => {
+            written += 1;
+            assert!(written < 1_100, "the end is looked for by reading only");
+            records(&[record(written, "INSERT", "")], Some("more"))
+        }
+    })
+    .await;
+    let changes = TableChanges::new(&connect(&stub.endpoint()).await);
+    let latest = read(&changes, CHILD, Position::Latest).await.expect("the end");
+    assert_eq!(latest.next, Next::At(Position::At("1900".parse().expect("a number"))));
+    assert!(latest.records.is_empty() && latest.behind.is_zero());
+    assert_eq!(
+        asked.lock().expect("the list")[0],
+        "child LATEST",
+        "the end is noted before anything is read"
+    );
+}
+
+#[tokio::test]
+async fn what_comes_while_the_end_is_looked_for_is_not_passed_over() {
+    let (stub, _) = dynamodb(|iterator| match iterator {
+        // The second record came when the end had been asked for: whoever begins at the end gets it.
+        "child TRIM_HORIZON" => {
+            records(&[record(101, "INSERT", ""), record(102, "MODIFY", "")], Some("read"))
+        }
+        "child LATEST" => records(&[record(102, "MODIFY", "")], Some("end")),
+        _ => records(&[], Some("read")),
+    })
+    .await;
+    let changes = TableChanges::new(&connect(&stub.endpoint()).await);
+    let latest = read(&changes, CHILD, Position::Latest).await.expect("the end");
+    assert_eq!(latest.next, Next::At(Position::At("102".parse().expect("a number"))));
+    // A shard that ends meanwhile has ended.
+    let (stub, _) = dynamodb(|iterator| match iterator {
+        "child LATEST" => records(&[], None),
+        _ => records(&[record(101, "INSERT", "")], Some("read")),
+    })
+    .await;
+    let changes = TableChanges::new(&connect(&stub.endpoint()).await);
+    let latest = read(&changes, CHILD, Position::Latest).await.expect("the end");
+    assert_eq!(latest.next, Next::Ended(vec![]));
+    // A place that the service has forgotten is not taken for another one.
+    let (stub, _) = dynamodb(|iterator| match iterator {
+        "child LATEST" => Answer::failure(400, "ExpiredIteratorException", "too old"),
+        _ => records(&[record(101, "INSERT", "")], Some("read")),
+    })
+    .await;
+    let changes = TableChanges::new(&connect(&stub.endpoint()).await);
+    let error = read(&changes, CHILD, Position::Latest).await.expect_err("nobody knows where it was");
+    assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_follower_sees_what_comes_and_the_end() {
     let mut reads = 0;
     let (stub, asked) = dynamodb(move |_| {
@@ -272,6 +332,8 @@ async fn keyspaces(view: &'static str, mut get: impl FnMut(&str) -> Answer + Sen
         )),
         "getsharditerator" => {
             assert!(body.contains("arn:new"), "{body}");
+            let number = body.split_once(r#""sequenceNumber":""#).and_then(|(_, rest)| rest.split_once('"'));
+            assert!(number.is_none_or(|(number, _)| number.len() >= 21), "the service takes no shorter one: {body}");
             let fresh = if body.contains("TRIM_HORIZON") { "first" } else { "again" };
             Answer::ok(&format!(r#"{{"shardIterator":"{fresh}"}}"#))
         }

@@ -13,11 +13,9 @@ use super::{action, translate};
 use crate::call::{Caller, Deadline};
 use crate::failure::{Failure, Kind};
 use crate::source::{
-    Feed, Fetched, Found, LISTING_MAX, Missed, Owner, Place, RECORDS_MAX, Start, StreamLabel,
+    Feed, Fetched, Found, LISTING_MAX, Missed, Owner, Place, RECORDS_MAX, SEQUENCE_DIGITS_MIN, Start,
+    StreamLabel,
 };
-
-/// Fewest digits of a sequence number in a call. The service tells shorter ones in its answers, and refuses them here.
-const SEQUENCE_DIGITS_MIN: usize = 21;
 
 /// The client and the way to call.
 #[derive(Clone, Debug)]

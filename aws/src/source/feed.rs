@@ -4,8 +4,8 @@
 //! has forgotten is asked for again by its position, records that are trimmed are passed over, and a shard that has no
 //! further iterator has ended, with its children from the listing.
 //!
-//! These services know no time. The end of an open shard is found by reading it; a follower that begins at the end keeps
-//! the service's own iterator until the first record has come.
+//! These services know no time. The end of an open shard is found by reading it, or by the first record that comes behind
+//! it meanwhile; a follower that begins at the end keeps the service's own iterator until that record has come.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -145,6 +145,16 @@ enum Cursor {
     Position(Position),
     /// The service's own iterator for the end of the shard; nothing has come since.
     Iterator(String),
+}
+
+/// What has come behind a place that was the end of a shard.
+enum Behind {
+    /// Nothing yet; the iterator points to the same place.
+    Nothing(String),
+    /// A record.
+    Record(SequenceNumber),
+    /// The shard has ended there.
+    End,
 }
 
 impl<F: Feed> Source<F> {
@@ -295,12 +305,7 @@ impl<F: Feed> Source<F> {
             let fetched = match self.feed.records(place, &iterator, limit.records).await {
                 Ok(fetched) => fetched,
                 // Asking for the end anew would pass over what has come since.
-                Err(Missed::Expired) if from == Position::Latest => {
-                    return Err(Error::Unavailable(format!(
-                        "the place at the end of shard `{}` was forgotten: follow it again",
-                        place.shard
-                    )));
-                }
+                Err(Missed::Expired) if from == Position::Latest => return Err(forgotten(&place.shard)),
                 Err(Missed::Expired) if !renewed => {
                     renewed = true;
                     iterator = self.iterator(place, from).await?;
@@ -354,7 +359,8 @@ impl<F: Feed> Source<F> {
         Ok((Batch { records, next, behind: Duration::ZERO }, None))
     }
 
-    /// An empty batch that goes on behind the newest record.
+    /// An empty batch that goes on behind the newest record. Where much is written, reading never comes to the end, but then
+    /// something comes soon behind the place where the end was at first.
     async fn read_latest(&self, place: &Place<F::Told>) -> Result<Batch> {
         let shards = self.all_shards(&place.stream, place.deadline).await?;
         let Some(shard) = shards.iter().find(|shard| shard.id == place.shard) else {
@@ -363,9 +369,16 @@ impl<F: Feed> Source<F> {
         if !shard.is_open() {
             return Ok(at_the_end(Next::Ended(self.children(place).await?)));
         }
+        let mut end = self.iterator(place, Position::Latest).await?;
         let mut position = Position::TrimHorizon;
         loop {
             let batch = self.read_from(place, position, ReadLimit::default()).await?;
+            // What came since the beginning of this call is not passed over, even if the end was found behind it.
+            match self.behind_end(place, &end).await? {
+                Behind::Nothing(next) => end = next,
+                Behind::Record(number) => return Ok(at_the_end(Next::At(Position::At(number)))),
+                Behind::End => return Ok(at_the_end(Next::Ended(self.children(place).await?))),
+            }
             match batch.next {
                 Next::At(next) if batch.behind.is_zero() => return Ok(at_the_end(Next::At(next))),
                 Next::At(next) => position = next,
@@ -378,6 +391,20 @@ impl<F: Feed> Source<F> {
                     END_PATIENCE.as_secs()
                 )));
             }
+        }
+    }
+
+    /// What has come behind the end of a shard, to which an iterator points.
+    async fn behind_end(&self, place: &Place<F::Told>, iterator: &str) -> Result<Behind> {
+        match self.feed.records(place, iterator, 1).await {
+            Ok(fetched) => Ok(match (fetched.records.first(), fetched.next) {
+                (Some(first), _) => Behind::Record(first.sequence),
+                (None, Some(next)) => Behind::Nothing(next),
+                (None, None) => Behind::End,
+            }),
+            Err(Missed::Failed(error)) => Err(error),
+            Err(Missed::Expired | Missed::Trimmed) => Err(forgotten(&place.shard)),
+            Err(Missed::NotFound) => Err(self.missing(place, Position::Latest).await),
         }
     }
 
@@ -398,6 +425,10 @@ impl<F: Feed> Source<F> {
         };
         Ok(Polled { batch, next })
     }
+}
+
+fn forgotten(shard: &ShardId) -> Error {
+    Error::Unavailable(format!("the place at the end of shard `{shard}` was forgotten: follow it again"))
 }
 
 fn at_the_end(next: Next) -> Batch {

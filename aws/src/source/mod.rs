@@ -65,6 +65,8 @@ pub(crate) use shard_source;
 
 /// Most records that one call of the two that know no time returns.
 pub(crate) const RECORDS_MAX: usize = 1_000;
+/// Fewest digits of a sequence number in their calls. They tell shorter ones in their answers, and refuse them here.
+pub(crate) const SEQUENCE_DIGITS_MIN: usize = 21;
 /// How long a listing of their streams may take, with its attempts.
 pub(crate) const LISTING_MAX: Duration = Duration::from_secs(30);
 

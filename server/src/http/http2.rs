@@ -229,10 +229,10 @@ mod tests {
         pass(HOUR).await;
         ask(&mut sender, "/small").await.expect("a call was open all the time");
         drop(never);
-        timeout(HEAD_WAIT_MAX * 2, serving)
+        // The client may be the first to close, when it was told to leave.
+        let _ = timeout(HEAD_WAIT_MAX * 2, serving)
             .await
             .expect("it is closed though pings are answered")
-            .unwrap()
             .unwrap();
         let _ = timeout(TICK, connection).await.expect("the client sees the end");
     }
