@@ -2,7 +2,7 @@
 
 mod harness;
 
-use harness::{Data, Ran, binary, run, run_with_input};
+use harness::{Data, Ran, Server, binary, run, run_with_input};
 use serde_json::json;
 
 /// Runs a test in a directory of its own, once without a server and once with one.
@@ -165,6 +165,30 @@ fn many_records_are_stored_in_order() {
         assert!(ran.stdout.starts_with("stored 2,500 records"), "{ran:#?}");
         assert_eq!(data.stream(&["tail", "clicks", "--no-follow"]).succeeded().stdout, lines);
     });
+}
+
+#[test]
+fn a_small_record_does_not_overtake_a_large_one_of_its_key_that_is_refused_for_now() {
+    let data = Data::new();
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("limits.toml");
+    std::fs::write(&config, "shard_limits = true\n").unwrap();
+    let server = Server::start(&data.path(), &["--config", config.to_str().unwrap()]);
+    data.stream(&["create", "clicks"]).succeeded();
+    // A shard takes 1 MiB a second: it has room for the small one behind a large one for which it has none.
+    let line = |number: usize| {
+        format!("{number}{}\n", "x".repeat(if number.is_multiple_of(2) { 400_000 } else { 1 }))
+    };
+    let lines: String = (0..8).map(line).collect();
+    let command = data.command(["put", "clicks", "--lines", "--key", "k", "--json"]);
+    let report = run_with_input(command, lines.as_bytes()).json();
+    assert!(report["retries"].as_u64().unwrap() > 0, "the limit was met: {report}");
+    // Whole shards are compared without printing megabytes.
+    let stored = data.stream(&["tail", "clicks", "--no-follow"]).succeeded().stdout;
+    let firsts = |text: &str| text.lines().map(|line| line[..1].to_owned()).collect::<Vec<_>>();
+    assert_eq!(firsts(&stored), firsts(&lines));
+    assert!(stored == lines, "the payloads are whole");
+    server.stop().succeeded();
 }
 
 #[test]

@@ -59,6 +59,19 @@ impl Unit {
             Unit::Writes => format!("{value:.2} writes"),
         }
     }
+
+    /// A value that a figure is to reach, as it was written down.
+    fn aimed(self, value: f64) -> String {
+        match self {
+            Unit::BytesPerSecond | Unit::RecordsPerSecond | Unit::OperationsPerSecond | Unit::Count => {
+                self.show(value)
+            }
+            Unit::Milliseconds | Unit::Microseconds | Unit::Mebibytes | Unit::Percent | Unit::Writes => {
+                let shown = self.show(value);
+                format!("{value} {}", shown.split_once(' ').map_or("", |(_, unit)| unit))
+            }
+        }
+    }
 }
 
 /// What a figure is to reach.
@@ -71,6 +84,8 @@ pub(crate) enum Goal {
     RatioAtMost(f64),
     /// The engine's own value is below this.
     Below(f64),
+    /// The engine's own value is at least this.
+    AtLeast(f64),
 }
 
 /// One figure: the engine, the limit, and how they compare.
@@ -144,6 +159,7 @@ impl Figure {
             Goal::RatioAtLeast(least) => self.ratio.map(|ratio| ratio >= least),
             Goal::RatioAtMost(most) => self.ratio.map(|ratio| ratio <= most),
             Goal::Below(limit) => Some(self.engine.median < limit),
+            Goal::AtLeast(least) => Some(self.engine.median >= least),
         };
         self.goal = Some(goal);
         self
@@ -156,9 +172,8 @@ impl Figure {
             None => "–".to_owned(),
             Some(Goal::RatioAtLeast(least)) => format!("≥ {least}"),
             Some(Goal::RatioAtMost(most)) => format!("≤ {most}"),
-            Some(Goal::Below(limit)) => {
-                format!("< {limit} {}", if self.unit == Unit::Mebibytes { "MiB" } else { "ms" })
-            }
+            Some(Goal::Below(limit)) => format!("< {}", self.unit.aimed(limit)),
+            Some(Goal::AtLeast(least)) => format!("≥ {}", self.unit.aimed(least)),
         };
         let met = match self.met {
             None => "",
@@ -317,6 +332,25 @@ mod tests {
         report.figures.push(figure.aim(Goal::RatioAtLeast(0.5)));
         assert_eq!(serde_json::to_value(&report).unwrap()["figures"][2]["steady"], false);
         assert!(report.to_string().contains("warning: the limit of singles varied"));
+    }
+
+    #[test]
+    fn a_goal_is_told_in_the_unit_of_its_figure() {
+        let mut report = report();
+        for (unit, goal) in [
+            (Unit::Percent, Goal::Below(80.0)),
+            (Unit::Mebibytes, Goal::Below(12.5)),
+            (Unit::Microseconds, Goal::Below(3.0)),
+            (Unit::RecordsPerSecond, Goal::AtLeast(50_000.0)),
+            (Unit::BytesPerSecond, Goal::AtLeast(f64::from(3 << 20))),
+        ] {
+            let figure = Figure::with_ratio("x", "y", unit, Spread::of(vec![79.0]), None, None);
+            report.figures.push(figure.aim(goal));
+        }
+        let text = report.to_string();
+        for goal in ["< 80 % ok", "< 12.5 MiB MISSED", "< 3 µs MISSED", "≥ 50,000 records/s MISSED", "≥ 3 MiB/s"] {
+            assert!(text.contains(goal), "{goal}: {text}");
+        }
     }
 
     #[test]

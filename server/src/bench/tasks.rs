@@ -14,6 +14,11 @@ use crate::failure::Failure;
 pub(crate) trait Task: Send + 'static {
     /// Does it for the time with this number, counted from zero.
     fn step(&mut self, number: usize) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Waits for what its steps have left under way.
+    fn finish(&mut self) -> impl Future<Output = Result<(), Failure>> + Send {
+        async { Ok(()) }
+    }
 }
 
 /// What tasks achieved.
@@ -21,7 +26,7 @@ pub(crate) trait Task: Send + 'static {
 pub(crate) struct Done {
     /// Steps that were done, of all tasks together.
     pub(crate) steps: u64,
-    /// From the first step to the end of the last.
+    /// From the first step until nothing is under way.
     pub(crate) elapsed: Duration,
 }
 
@@ -63,6 +68,7 @@ async fn run<T: Task>(tasks: Vec<T>, steps: usize, at_most: Option<Duration>) ->
             if at_most.is_some() {
                 stop.store(true, Ordering::Relaxed);
             }
+            task.finish().await?;
             Ok::<u64, Failure>(done)
         }));
     }
@@ -80,6 +86,7 @@ async fn run<T: Task>(tasks: Vec<T>, steps: usize, at_most: Option<Duration>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicU64;
 
     /// Yields, or fails when it is asked for more than it is made for.
     struct Counting {
@@ -103,6 +110,30 @@ mod tests {
     #[tokio::test]
     async fn every_task_finishes_all_of_its_steps() {
         assert_eq!(finish(tasks(3, 5), 5).await.unwrap().steps, 15);
+    }
+
+    /// Leaves its steps under way.
+    struct Leaving(u64, Arc<AtomicU64>);
+
+    impl Task for Leaving {
+        async fn step(&mut self, _: usize) -> Result<(), Failure> {
+            self.0 += 1;
+            Ok(())
+        }
+
+        async fn finish(&mut self) -> Result<(), Failure> {
+            tokio::task::yield_now().await;
+            self.1.fetch_add(self.0, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_under_way_is_waited_for() {
+        let finished = Arc::new(AtomicU64::new(0));
+        let tasks = (0..3).map(|_| Leaving(0, finished.clone())).collect();
+        let done = race(tasks, 4, Duration::from_secs(60)).await.unwrap();
+        assert_eq!(finished.load(Ordering::Relaxed), done.steps);
     }
 
     #[tokio::test]

@@ -1,10 +1,11 @@
 //! Writers: tasks that each have one append in flight. What they append is made before the clock starts.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use anabranch_engine::Engine;
 use anabranch_model::{Error, NewRecord, StreamName, StreamStore};
-use anabranch_producer::Producer;
+use anabranch_producer::{Producer, Ticket};
 use bytes::Bytes;
 
 use super::tasks::{self, Task};
@@ -18,6 +19,8 @@ const STOCK_BYTES: usize = 8 << 20;
 const KEYS: usize = 4096;
 /// Bytes of a key.
 const KEY_BYTES: usize = 12;
+/// Steps of a writer whose records a producer may have at once, the newest included.
+const STEPS_UNDER_WAY: usize = 2;
 
 /// What the writers of a round do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,34 +138,53 @@ pub(crate) async fn write(
     Ok(Written { records: done.steps * records as u64, elapsed: done.elapsed })
 }
 
-/// One writer that leaves batches, order and retries to a producer.
+/// One writer that leaves batches, order and retries to a producer. It goes on sending while the store answers, as long
+/// as no more than [`STEPS_UNDER_WAY`] of its steps are.
 struct Producing {
     producer: Producer,
     stock: Stock,
     records: usize,
+    tickets: VecDeque<Ticket>,
 }
 
-impl Task for Producing {
-    async fn step(&mut self, number: usize) -> Result<(), Failure> {
-        let mut tickets = Vec::with_capacity(self.records);
-        for record in self.stock.append(number, self.records) {
-            tickets.push(self.producer.send(record).await?);
-        }
-        for ticket in tickets {
+impl Producing {
+    /// Waits for the oldest records until no more than so many are under way.
+    async fn wait_for_all_but(&mut self, records: usize) -> Result<(), Failure> {
+        while self.tickets.len() > records
+            && let Some(ticket) = self.tickets.pop_front()
+        {
             ticket.await.map_err(|lost| Error::Unavailable(lost.to_string()))?;
         }
         Ok(())
     }
 }
 
-/// The same through a producer: each writer has as many records under way as the others have in an append.
+impl Task for Producing {
+    async fn step(&mut self, number: usize) -> Result<(), Failure> {
+        for record in self.stock.append(number, self.records) {
+            self.tickets.push_back(self.producer.send(record).await?);
+        }
+        self.wait_for_all_but((STEPS_UNDER_WAY - 1) * self.records).await
+    }
+
+    async fn finish(&mut self) -> Result<(), Failure> {
+        self.wait_for_all_but(0).await
+    }
+}
+
+/// The same through a producer, record by record.
 pub(crate) async fn produce(
     producer: &Producer,
     payloads: &Payloads,
     at_most: Duration,
 ) -> Result<Written, Failure> {
     let records = payloads.load.records;
-    let writer = |stock: &Stock| Producing { producer: producer.clone(), stock: stock.clone(), records };
+    let writer = |stock: &Stock| Producing {
+        producer: producer.clone(),
+        stock: stock.clone(),
+        records,
+        tickets: VecDeque::with_capacity(STEPS_UNDER_WAY * records),
+    };
     let done = tasks::race(payloads.stocks.iter().map(writer).collect(), payloads.appends, at_most).await?;
     Ok(Written { records: done.steps * records as u64, elapsed: done.elapsed })
 }

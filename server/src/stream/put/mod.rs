@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   input ── chunks ──▶ channel ──▶ sender ──▶ append, again while the store says "later"
-//!   (a thread: reading may block)   (one batch in flight: records of one key stay in order)
+//!   (a thread: reading may block)   (one batch in flight, and in it no key twice if the store
+//!                                    may refuse single records: those of one key stay in order)
 //! ```
 
 mod input;

@@ -112,32 +112,48 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Sends what is pending and keeps what must be sent again. Returns why, or the record that can never be stored.
+    /// Sends what may go of what is pending, and keeps what must be sent later. Returns why something is to be sent again, or
+    /// the record that can never be stored.
     async fn attempt(
         &mut self,
         pending: &mut Vec<Pending>,
     ) -> std::result::Result<Option<Error>, (usize, Error)> {
-        let records = pending.iter().map(|(_, record)| record.clone()).collect();
-        let results = match self.session.store.append(self.name, records).await {
-            Ok(results) => results,
-            Err(error) if error.next_move() == NextMove::Retry => return Ok(Some(error)),
-            Err(error) => return Err((pending.first().map_or(0, |(place, _)| *place), error)),
-        };
-        let mut again = None;
-        let mut never = None;
-        let mut kept = Vec::new();
-        for ((place, record), result) in pending.drain(..).zip(results) {
-            match result {
-                Ok(appended) => self.count(&record, appended),
-                Err(error) if error.next_move() == NextMove::Retry => {
-                    kept.push((place, record));
-                    again = Some(error);
+        let (sent, mut kept) = self.next(std::mem::take(pending));
+        let first = sent.first().map_or(0, |(place, _)| *place);
+        let records = sent.iter().map(|(_, record)| record.clone()).collect();
+        let (mut again, mut never) = (None, None);
+        match self.session.store.append(self.name, records).await {
+            Ok(results) => {
+                for ((place, record), result) in sent.into_iter().zip(results) {
+                    match result {
+                        Ok(appended) => self.count(&record, appended),
+                        Err(error) if error.next_move() == NextMove::Retry => {
+                            kept.push((place, record));
+                            again = Some(error);
+                        }
+                        Err(error) => never = never.or(Some((place, error))),
+                    }
                 }
-                Err(error) => never = never.or(Some((place, error))),
             }
+            Err(error) if error.next_move() == NextMove::Retry => {
+                kept.extend(sent);
+                again = Some(error);
+            }
+            Err(error) => never = Some((first, error)),
         }
+        kept.sort_by_key(|(place, _)| *place);
         *pending = kept;
         never.map_or(Ok(again), Err)
+    }
+
+    /// What goes now and what later. A store that others share may refuse a record and take the one behind it, so the second
+    /// record of a key waits for the first; an engine that this process has for itself refuses none for now.
+    fn next(&self, pending: Vec<Pending>) -> (Vec<Pending>, Vec<Pending>) {
+        if !self.session.shared {
+            return (pending, Vec::new());
+        }
+        let mut keys = HashSet::new();
+        pending.into_iter().partition(|(_, record)| keys.insert(record.partition_key.clone()))
     }
 
     fn count(&mut self, record: &NewRecord, appended: Appended) {
