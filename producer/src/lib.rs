@@ -33,7 +33,7 @@
 //! ```
 //!
 //! Read in this order: what a sender holds ([`Producer`], [`Stored`], [`Lost`]), the records of one key (`lane`, `queue`),
-//! the task that sends them (`worker`, `batch`, `pace`), what is known about the shards ([`traffic`], [`ShardMap`],
+//! the task that sends them (`worker`, `batch`, `pace`), what goes past it (`runs`), what is known about the shards ([`traffic`], [`ShardMap`],
 //! [`Place`]), and what is done about it ([`scaler`]).
 //!
 //! Invariant: this crate depends on `model` only; it knows no wire format and reads no clock that it was not given.
@@ -46,6 +46,7 @@ mod batch;
 mod lane;
 mod pace;
 mod queue;
+mod runs;
 mod worker;
 
 mod large;
@@ -63,4 +64,5 @@ pub use map::ShardMap;
 pub use outcome::{Lost, Outcome, Stored, Ticket, Why};
 pub use place::Place;
 pub use producer::{Producer, TrySendError};
+pub use runs::NewRun;
 pub use settings::{Large, Pace, Settings};

@@ -103,6 +103,7 @@ impl Worker {
                     self.closing = true;
                     entries.close();
                 }
+                () = self.shared.runs.resharded.notified() => self.stale = true,
                 () = pause(wait.unwrap_or_default()), if wait.is_some() => {}
             }
         }
