@@ -4,8 +4,10 @@
 //!   process ──▶ a short queue ──▶ gathering ──▶ full, old, of another day, or where it ended before ──▶ sink ──▶ acknowledged
 //! ```
 //!
+//! One batch is written while the next is gathered, and no more than that: what waits is bounded by two batches.
+//!
 //! What must hold: a batch that was begun in an earlier life ends where it ended then, so that it is written over and not
-//! beside what is there. Events are acknowledged when their batch is durable, in order.
+//! beside what is there. Batches are written one behind the other, and events acknowledged when their batch is durable.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use std::time::Duration;
 
 use anabranch_consumer::Acknowledgement;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::event::{Event, Place};
 use crate::line::Line;
@@ -21,8 +23,8 @@ use crate::metrics::Stage;
 use crate::pause::{pause, stopped};
 use crate::sink::{Earlier, Outcome};
 
-/// Events on their way to the batcher, beyond those that it has.
-const AHEAD: usize = 1_024;
+/// Calls to the processor whose events are on their way to the batcher, beyond those that it has.
+const AHEAD: usize = 2;
 /// How much longer than others a batch is waited for that must end where it ended before.
 const REPLAY_PATIENCE: Duration = Duration::from_secs(60);
 /// Pauses while nobody says how a batch ended: the longest first one, and the longest.
@@ -36,19 +38,34 @@ pub struct BatchLimits {
     pub records: usize,
     /// This many bytes.
     pub bytes: usize,
-    /// This long after its first event.
+    /// This long after it was begun with its first event.
     pub age: Duration,
 }
 
 /// An event that waits, and what acknowledges it. Of the parts of a record the last one carries the acknowledgement.
-struct Waiting {
+pub(crate) struct Waiting {
     event: Event,
     acknowledgement: Option<Acknowledgement>,
     since: Duration,
 }
 
+impl Waiting {
+    /// The parts of a record, in order; there is at least one.
+    pub(crate) fn parts(
+        parts: Vec<Event>,
+        acknowledgement: Acknowledgement,
+        since: Duration,
+    ) -> impl Iterator<Item = Waiting> {
+        let (count, mut acknowledgement) = (parts.len(), Some(acknowledgement));
+        parts.into_iter().enumerate().map(move |(place, event)| {
+            let acknowledgement = if place + 1 == count { acknowledgement.take() } else { None };
+            Waiting { event, acknowledgement, since }
+        })
+    }
+}
+
 enum Input {
-    Event(Box<Waiting>),
+    Events(Vec<Waiting>),
     /// Write what is there, and say when it is done.
     Flush(oneshot::Sender<()>),
 }
@@ -69,23 +86,19 @@ impl Batcher {
             limits,
             events: VecDeque::new(),
             bytes: 0,
+            begun: Duration::ZERO,
             replays: true,
             end: End::Unknown,
+            writing: JoinSet::new(),
             stop,
         };
         Batcher { input, task: tokio::spawn(gathering.run(events)), line }
     }
 
-    /// Takes the parts of a record, in order; there is at least one.
-    pub(crate) async fn take(&self, parts: Vec<Event>, acknowledgement: Acknowledgement) {
-        let (since, count) = (self.line.clock.elapsed(), parts.len());
-        let mut acknowledgement = Some(acknowledgement);
-        for (place, event) in parts.into_iter().enumerate() {
-            let acknowledgement = if place + 1 == count { acknowledgement.take() } else { None };
-            let waiting = Box::new(Waiting { event, acknowledgement, since });
-            // If the task is gone, the acknowledgement is dropped with the event, and it comes again.
-            let _ = self.input.send(Input::Event(waiting)).await;
-        }
+    /// Takes events, in order and each record with all of its parts.
+    pub(crate) async fn take(&self, events: Vec<Waiting>) {
+        // If the task is gone, the acknowledgements are dropped with the events, and they come again.
+        let _ = self.input.send(Input::Events(events)).await;
     }
 
     /// Writes what is there, at most for so long.
@@ -128,9 +141,14 @@ struct Gathering {
     limits: BatchLimits,
     events: VecDeque<Waiting>,
     bytes: usize,
+    /// When the first of them was put here. What they waited before does not count: behind a slow write every event would be
+    /// overdue, and each a batch of its own.
+    begun: Duration,
     /// Whether batches of an earlier life may still be met.
     replays: bool,
     end: End,
+    /// The batch before, on its way into the sink.
+    writing: JoinSet<()>,
     stop: watch::Receiver<bool>,
 }
 
@@ -151,13 +169,18 @@ impl Gathering {
                 () = stopped(&mut stop), if !stopping => continue,
             };
             match next {
-                Some(Input::Event(waiting)) => self.add(*waiting).await,
+                Some(Input::Events(events)) => {
+                    for waiting in events {
+                        self.add(waiting).await;
+                    }
+                }
                 Some(Input::Flush(done)) => {
                     match self.end {
                         // Half of a batch under another name would be a duplicate of the whole. Its events come again.
                         End::With(_) => drop(self.take()),
                         _ => self.write().await,
                     }
+                    self.written().await;
                     let _ = done.send(());
                 }
                 None => return,
@@ -168,13 +191,13 @@ impl Gathering {
     /// How long to wait for more; none if there is nothing to wait with.
     fn due(&self, stopping: bool) -> Option<Duration> {
         // The rest of a record that is here in part is on its way already.
-        let first = self.events.front().filter(|_| self.ends_whole())?;
+        self.events.front().filter(|_| self.ends_whole())?;
         let patience = match self.end {
             End::With(_) => self.limits.age + REPLAY_PATIENCE,
             _ if stopping => Duration::ZERO,
             _ => self.limits.age,
         };
-        Some((first.since + patience).saturating_sub(self.line.clock.elapsed()))
+        Some((self.begun + patience).saturating_sub(self.line.clock.elapsed()))
     }
 
     fn ends_whole(&self) -> bool {
@@ -190,8 +213,11 @@ impl Gathering {
             self.end = self.ask(&waiting.event).await;
         }
         if self.holds(place) {
-            self.conclude(vec![waiting], vec![Outcome::Done]);
+            conclude(&self.line, vec![waiting], vec![Outcome::Done]);
             return;
+        }
+        if self.events.is_empty() {
+            self.begun = self.line.clock.elapsed();
         }
         self.bytes += waiting.event.data.len();
         // A batch does not end in the midst of what comes of one record: it is the record that is acknowledged.
@@ -249,6 +275,7 @@ impl Gathering {
         (std::mem::take(&mut self.events).into(), std::mem::take(&mut self.bytes))
     }
 
+    /// Lets what was gathered be written, as soon as the batch before is.
     async fn write(&mut self) {
         let (batch, bytes) = self.take();
         if batch.is_empty() {
@@ -258,24 +285,36 @@ impl Gathering {
         for waiting in &batch {
             self.line.meter.stage(Stage::Batch, now.saturating_sub(waiting.since));
         }
-        let events = batch.iter().map(|waiting| waiting.event.clone()).collect();
-        let outcomes = self.line.write(events).await;
-        self.line.meter.batch(bytes);
-        self.conclude(batch, outcomes);
+        self.written().await;
+        let line = self.line.clone();
+        self.writing.spawn(async move {
+            let events = batch.iter().map(|waiting| waiting.event.clone()).collect();
+            let outcomes = line.write(events).await;
+            line.meter.batch(bytes);
+            conclude(&line, batch, outcomes);
+        });
     }
 
-    fn conclude(&self, batch: Vec<Waiting>, outcomes: Vec<Outcome>) {
-        for (waiting, outcome) in batch.into_iter().zip(outcomes) {
-            let Some(acknowledgement) = waiting.acknowledgement else { continue };
-            self.line.ended(&outcome, waiting.event.at);
-            match outcome {
-                Outcome::Done => acknowledgement.done(),
-                Outcome::Failed(why) | Outcome::Refused(why) | Outcome::Unavailable(why) => {
-                    acknowledgement.failed(why);
-                }
+    /// Waits until nothing is being written.
+    async fn written(&mut self) {
+        // If the task broke off, it dropped the acknowledgements, and its events come again.
+        while self.writing.join_next().await.is_some() {}
+    }
+}
+
+fn conclude(line: &Line, batch: Vec<Waiting>, outcomes: Vec<Outcome>) {
+    let mut done = Vec::with_capacity(batch.len());
+    for (waiting, outcome) in batch.into_iter().zip(outcomes) {
+        let Some(acknowledgement) = waiting.acknowledgement else { continue };
+        line.ended(&outcome, waiting.event.at);
+        match outcome {
+            Outcome::Done => done.push(acknowledgement),
+            Outcome::Failed(why) | Outcome::Refused(why) | Outcome::Unavailable(why) => {
+                acknowledgement.failed(why);
             }
         }
     }
+    Acknowledgement::all_done(done);
 }
 
 /// Waits so long, or for ever.

@@ -176,6 +176,25 @@ async fn batches_are_lines_in_compressed_blobs_with_a_manifest() {
     assert!(world.verify().await.is_clean());
 }
 
+/// What waited for a slow write is old. It is no batch by itself for that.
+#[tokio::test(start_paused = true)]
+async fn events_that_waited_for_a_slow_sink_lie_in_full_batches() {
+    let world = World::new().await;
+    world.put(0..10).await;
+    world.blobs.on_put(|_| Some(Error::Unavailable("nobody answers".to_owned())));
+    let bot = world.run(TENS).await;
+    world.put(10..55).await;
+    pause(seconds(300)).await;
+    world.blobs.mend();
+    world.until("all", async || world.documents().await.len() == 55).await;
+    bot.stop().await;
+    let blobs = world.stored("tables/people/2023").await;
+    let mut sizes: Vec<_> = blobs.values().map(|body| body.lines().count()).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [5, 10, 10, 10, 10, 10]);
+    assert!(world.verify().await.is_clean());
+}
+
 /// Killed after the end of a batch is saved and before its blob is there, and begun anew with other limits.
 #[tokio::test(start_paused = true)]
 async fn a_batch_ends_where_it_ended_before() {

@@ -116,16 +116,22 @@ impl Tracker {
     /// A record is done with, whatever became of it.
     pub(crate) fn finish(&self, index: u64) {
         let mut state = self.state.lock();
-        let Some(slot) = state.slot_mut(index).filter(|slot| slot.stage != Stage::Done) else { return };
-        slot.stage = Stage::Done;
-        state.done += 1;
-        while state.slots.front().is_some_and(|slot| slot.stage == Stage::Done) {
-            if let Some(slot) = state.slots.pop_front() {
-                state.first += 1;
-                state.bytes -= slot.record.size();
-                state.watermark = state.watermark.max(slot.record.checkpoint());
+        if state.finish(index) {
+            state.advance();
+            drop(state);
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Deferred records are processed: the index of each, and the attempt that its acknowledgement came with.
+    fn resolve_all(&self, records: &[(u64, u32)]) {
+        let mut state = self.state.lock();
+        for (index, attempt) in records {
+            if state.slot(*index).is_some_and(|slot| slot.stage == Stage::Deferred(*attempt)) {
+                state.finish(*index);
             }
         }
+        state.advance();
         drop(state);
         self.changed.notify_waiters();
     }
@@ -203,6 +209,25 @@ impl Tracker {
 }
 
 impl State {
+    /// False if the record was done with before.
+    fn finish(&mut self, index: u64) -> bool {
+        let Some(slot) = self.slot_mut(index).filter(|slot| slot.stage != Stage::Done) else { return false };
+        slot.stage = Stage::Done;
+        self.done += 1;
+        true
+    }
+
+    /// Moves the watermark up to the first record that is not done.
+    fn advance(&mut self) {
+        while self.slots.front().is_some_and(|slot| slot.stage == Stage::Done) {
+            if let Some(slot) = self.slots.pop_front() {
+                self.first += 1;
+                self.bytes -= slot.record.size();
+                self.watermark = self.watermark.max(slot.record.checkpoint());
+            }
+        }
+    }
+
     fn slot(&self, index: u64) -> Option<&Slot> {
         self.slots.get(usize::try_from(index.checked_sub(self.first)?).ok()?)
     }
@@ -229,6 +254,22 @@ impl Acknowledgement {
         self.resolve(Ok(()));
     }
 
+    /// Many records are processed. Whoever waits for them is woken once, and not for each.
+    pub fn all_done(acknowledgements: impl IntoIterator<Item = Acknowledgement>) {
+        let (mut tracker, mut records): (Option<Arc<Tracker>>, Vec<(u64, u32)>) = (None, Vec::new());
+        for mut acknowledgement in acknowledgements {
+            let Some(seat) = acknowledgement.seat.take() else { continue };
+            if let Some(other) = tracker.take_if(|tracker| !Arc::ptr_eq(tracker, &seat.tracker)) {
+                other.resolve_all(&std::mem::take(&mut records));
+            }
+            records.push((seat.index, acknowledgement.attempt));
+            tracker.get_or_insert(seat.tracker);
+        }
+        if let Some(tracker) = tracker {
+            tracker.resolve_all(&records);
+        }
+    }
+
     /// The record is not processed; it is delivered again.
     pub fn failed(mut self, why: impl Into<String>) {
         self.resolve(Err(why.into()));
@@ -250,5 +291,49 @@ impl Drop for Acknowledgement {
 impl std::fmt::Debug for Acknowledgement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Acknowledgement").field("attempt", &self.attempt).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_model::{SequenceNumber, Timestamp};
+
+    use super::*;
+
+    fn records(tracker: &Arc<Tracker>, numbers: std::ops::Range<u128>) -> Vec<Received> {
+        let record = |number| Received {
+            sequence: SequenceNumber::from_u128(number),
+            sub_sequence: 0,
+            arrival: Timestamp::EPOCH,
+            partition_key: "key".into(),
+            explicit_hash_key: None,
+            data: "data".into(),
+            attempt: 1,
+            seat: None,
+        };
+        let mut records: Vec<_> = numbers.map(record).collect();
+        tracker.admit(&mut records);
+        records
+    }
+
+    #[test]
+    fn many_are_acknowledged_as_each_would_be() {
+        let trackers = [Tracker::new(Checkpoint::TrimHorizon), Tracker::new(Checkpoint::TrimHorizon)];
+        let [ours, theirs] = [records(&trackers[0], 0..10), records(&trackers[1], 0..3)];
+        // An acknowledgement of an earlier delivery says nothing.
+        let (stale, mut again) = (ours[3].defer(), ours[3].clone());
+        trackers[0].redeliver(&mut again);
+        // Of the first shard all others but the seventh, backwards, and in between one of another shard.
+        let of_ours = ours.iter().enumerate().filter(|(number, _)| ![3, 7].contains(number));
+        let mut all: Vec<_> = of_ours.map(|(_, record)| record).rev().collect();
+        all.insert(4, &theirs[0]);
+        let acknowledgements: Vec<_> = all.into_iter().map(Received::defer).chain([stale]).collect();
+        Acknowledgement::all_done(acknowledgements);
+        assert_eq!((trackers[0].done(), trackers[1].done()), (8, 1));
+        assert_eq!(trackers[0].watermark(), ours[2].checkpoint());
+        assert_eq!(trackers[1].watermark(), theirs[0].checkpoint());
+        Acknowledgement::all_done([again.defer()]);
+        assert_eq!(trackers[0].watermark(), ours[6].checkpoint(), "up to the one that nobody acknowledged");
+        assert_eq!(trackers[0].load().0, 3);
     }
 }

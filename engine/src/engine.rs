@@ -412,6 +412,11 @@ impl StreamStore for Engine {
         self.inner.core.set_retention(stream, retention).await
     }
 
+    /// Records of one call for one shard are in one frame, or in several that follow each other.
+    fn keeps_runs(&self) -> bool {
+        true
+    }
+
     async fn append(
         &self,
         stream: &StreamName,

@@ -51,6 +51,24 @@ async fn a_shard_takes_a_thousand_records_a_second_and_says_when_it_takes_more()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refused_record_takes_those_of_its_key_behind_it_along() {
+    let (disk, clock) = (SimDisk::new(), clock());
+    let engine = open(&disk, &clock, true);
+    engine.create_stream(&rides(), StreamOptions::default()).await.unwrap();
+    assert!(engine.keeps_runs());
+    let run = [("one", 700_000), ("one", 700_000), ("other", 10), ("one", 10), ("other", 10)];
+    let run = run.map(|(key, bytes)| NewRecord::new(key, vec![7; bytes]));
+    let results = engine.append(&rides(), run.to_vec()).await.unwrap();
+    let stored: Vec<bool> = results.iter().map(Result::is_ok).collect();
+    assert_eq!(
+        stored,
+        [true, false, true, false, true],
+        "the small one would fit, and there would be a hole"
+    );
+    assert!(matches!(results[3], Err(Error::Throttled { .. })), "{results:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_shard_answers_five_reads_a_second_and_two_mebibytes() {
     let (disk, clock) = (SimDisk::new(), clock());
     let engine = open(&disk, &clock, true);

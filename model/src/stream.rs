@@ -250,6 +250,13 @@ pub trait StreamStore: ShardSource {
     /// Changes how long records are kept. Shortening removes what is older.
     async fn set_retention(&self, stream: &StreamName, retention: Duration) -> Result<()>;
 
+    /// Whether an append keeps runs: of the well-formed records of one call with the same hash key, none is stored behind one
+    /// that is not, neither when a shard refuses some of them nor after a crash. Where it does not, whoever must not lose a
+    /// record in the midst of others sends them one at a time.
+    fn keeps_runs(&self) -> bool {
+        false
+    }
+
     /// Stores records; the results are in the order of `records`. An error of the whole call means that no record
     /// was acknowledged. What [`check_append`] refuses is such an error; what [`NewRecord::check`] refuses is the
     /// result of that record, and the others are stored.

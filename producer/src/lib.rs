@@ -33,7 +33,8 @@
 //! ```
 //!
 //! Read in this order: what a sender holds ([`Producer`], [`Stored`], [`Lost`]), how records come in (`intake`), those of one key
-//! (`lane`, `queue`), the task that sends them (`worker`, `batch`, `pace`), what is known about the shards ([`traffic`], [`ShardMap`],
+//! (`lane`, `queue`), the task that sends them (`worker`, `batch`, `pace`), what goes past it (`runs`), what is known about the
+//! shards ([`traffic`], [`ShardMap`],
 //! [`Place`]), and what is done about it ([`scaler`]).
 //!
 //! Invariant: this crate depends on `model` only; it knows no wire format and reads no clock that it was not given.
@@ -47,6 +48,7 @@ mod intake;
 mod lane;
 mod pace;
 mod queue;
+mod runs;
 mod worker;
 
 mod large;
@@ -64,4 +66,5 @@ pub use map::ShardMap;
 pub use outcome::{Lost, Outcome, Stored, Ticket, Why};
 pub use place::Place;
 pub use producer::{Producer, TrySendError};
+pub use runs::NewRun;
 pub use settings::{Large, Pace, Settings};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anabranch_model::{Clock, Dice, Error, NewRecord, Pointer, Result, ShardId, StreamName, StreamStore};
 use bytes::Bytes;
+use futures_util::future::join_all;
 use parking_lot::RwLock;
 use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError, oneshot, watch};
 
@@ -15,6 +16,7 @@ use crate::map::{self, ShardMap};
 use crate::outcome::{Lost, Outcome, Ticket, Why};
 use crate::pause::pause;
 use crate::place::Place;
+use crate::runs::{self, NewRun, Runs};
 use crate::settings::Settings;
 use crate::traffic::ShardSnapshot;
 use crate::worker::Worker;
@@ -45,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) room: Semaphore,
     /// Replaced when the stream was resharded.
     map: RwLock<Arc<ShardMap>>,
+    pub(crate) runs: Runs,
 }
 
 impl Shared {
@@ -84,8 +87,8 @@ impl Producer {
         let shards = map::list(&*store, &stream).await?;
         let map = Arc::new(ShardMap::new(shards, &ShardMap::default(), clock.elapsed()));
         let (intake, room) = (Intake::new(), Semaphore::new(settings.buffer_bytes));
-        let map = RwLock::new(map);
-        let shared = Arc::new(Shared { store, stream, settings, clock, dice, intake, room, map });
+        let (map, runs) = (RwLock::new(map), Runs::default());
+        let shared = Arc::new(Shared { store, stream, settings, clock, dice, intake, room, map, runs });
         let (close, closing) = (watch::Sender::new(false), watch::Sender::new(()));
         let ended = closing.subscribe();
         let (worker, stop) = (Worker::new(shared.clone()), close.subscribe());
@@ -159,6 +162,20 @@ impl Producer {
         outcomes
     }
 
+    /// Sends several runs, each as [`send_run`](Self::send_run) does. Where the store keeps runs and nothing else is asked of
+    /// the records on their way, they share appends; a run is then given up when none of its records was stored for the
+    /// lifetime of one. Dropped, it may have stored a part of each.
+    pub async fn send_runs(&self, runs: Vec<NewRun>) -> Vec<Vec<Outcome>> {
+        if runs::share_appends(&self.shared) {
+            return runs::send(&self.shared, runs).await;
+        }
+        let one_by_one = runs.into_iter().map(|run| async move {
+            let NewRun { place, key, payloads } = run;
+            self.send_run(&place, &key, payloads).await
+        });
+        join_all(one_by_one).await
+    }
+
     /// A place for records that may go anywhere as long as they stay together: in the less loaded of two shards that
     /// chance picks.
     pub fn place(&self) -> Place {
@@ -181,6 +198,7 @@ impl Producer {
     pub async fn close(&self) {
         self.shared.room.close();
         self.close.send_replace(true);
+        self.shared.runs.close().await;
         let mut ended = self.ended.clone();
         while ended.changed().await.is_ok() {}
     }

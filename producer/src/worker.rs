@@ -117,6 +117,7 @@ impl Worker {
                     self.closing = true;
                     shared.intake.close();
                 }
+                () = self.shared.runs.resharded.notified() => self.stale = true,
                 () = pause(wait.unwrap_or_default()), if wait.is_some() => {}
             }
         }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures_util::future::join;
 
 use super::blobs::put;
 use super::manifest::{Entry, Manifest};
@@ -37,9 +38,11 @@ impl Lines {
             records: events.len(),
             bytes: events.iter().map(|event| event.data.len() + 1).sum(),
         };
-        self.manifest(stream, shard).save(&entry).await?;
         let lines: Vec<Bytes> = events.iter().map(|event| event.data.clone()).collect();
-        let packed = tokio::task::spawn_blocking(move || pack(&lines)).await;
+        let packing = tokio::task::spawn_blocking(move || pack(&lines));
+        let (saved, packed) = join(self.manifest(stream, shard).save(&entry), packing).await;
+        // Nothing is written before it is durable where the batch ends.
+        saved?;
         let packed = packed.map_err(|error| Error::Unavailable(format!("packing broke off: {error}")))??;
         put(&*self.blobs, &self.bucket, &entry.blob, "application/gzip", packed).await
     }

@@ -12,7 +12,7 @@ use anabranch_model::{Result, ShardSource, TableStore};
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use crate::batcher::{BatchLimits, Batcher};
+use crate::batcher::{BatchLimits, Batcher, Waiting};
 use crate::event::Event;
 use crate::line::Line;
 use crate::pause::stopped;
@@ -91,7 +91,7 @@ impl Shards {
         .drain_max(if batch.is_some() { DRAIN_BATCH_MAX } else { DRAIN_MAX })
         .failure(failure);
         if let Some(limits) = batch {
-            // What waits for its batch is in flight: a whole one, and what arrives while it is written.
+            // What waits for its batch is in flight: a whole one, and what is gathered while it is written.
             builder = builder
                 .in_flight(limits.records.saturating_mul(2), limits.bytes.saturating_mul(2))
                 .memory(limits.bytes.saturating_mul(2).max(64 << 20));
@@ -139,10 +139,14 @@ impl Processor for OnShard {
             let events = records.iter().map(|record| Event::of_record(&shard, record)).collect();
             return self.line.process(events).await.into_iter().map(said).collect();
         };
-        let mut outcomes = Vec::with_capacity(records.len());
+        let (mut outcomes, mut events) =
+            (Vec::with_capacity(records.len()), Vec::with_capacity(records.len()));
         for record in &records {
-            outcomes.push(gather(&self.line, batcher, &shard, record).await);
+            outcomes.push(gather(&self.line, &mut events, &shard, record).await);
+            // Steps that wait for nothing would keep a thread for as long as all of this takes.
+            tokio::task::consume_budget().await;
         }
+        batcher.take(events).await;
         outcomes
     }
 
@@ -157,8 +161,8 @@ impl Processor for OnShard {
     }
 }
 
-/// Sends a record through the steps and what comes of it to the batcher.
-async fn gather(line: &Line, batcher: &Batcher, shard: &ShardInfo, record: &Received) -> Said {
+/// Sends a record through the steps; what comes of it is for the batcher.
+async fn gather(line: &Line, events: &mut Vec<Waiting>, shard: &ShardInfo, record: &Received) -> Said {
     let event = Event::of_record(shard, record);
     let at = event.at;
     match line.prepare(event).await {
@@ -167,7 +171,7 @@ async fn gather(line: &Line, batcher: &Batcher, shard: &ShardInfo, record: &Rece
             Said::Done
         }
         Ok(parts) => {
-            batcher.take(parts, record.defer()).await;
+            events.extend(Waiting::parts(parts, record.defer(), line.clock.elapsed()));
             Said::Deferred
         }
         Err(outcome) => {

@@ -7,6 +7,8 @@ use anabranch_model::{Clock, NewMessage, QueueName, QueueStore};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use metrics::Counter;
 use serde_json::json;
 
 use super::explode::{Broken, Exploder};
@@ -29,12 +31,15 @@ pub struct Explode {
     samples: Option<Samples>,
     clock: Arc<dyn Clock>,
     broken: AtomicU64,
+    /// Looked up once, for submissions are many.
+    submissions: Counter,
 }
 
 impl Explode {
     /// The step for submissions of a schema.
     pub fn new(exploder: Exploder, samples: Option<Samples>, clock: Arc<dyn Clock>) -> Self {
-        Explode { exploder, samples, clock, broken: AtomicU64::new(0) }
+        let submissions = metrics::counter!("anabranch_telemetry_submissions_total");
+        Explode { exploder, samples, clock, broken: AtomicU64::new(0), submissions }
     }
 
     /// Keeps a sample. The message is done with only if that succeeded, or none was due.
@@ -80,11 +85,12 @@ impl Step for Explode {
     async fn apply(&self, event: Event) -> Result<Vec<Event>, Refusal> {
         match self.exploder.explode(&event.data, self.clock.now()) {
             Ok(submission) => {
-                metrics::counter!("anabranch_telemetry_submissions_total").increment(1);
+                self.submissions.increment(1);
+                let Event { origin, at, attempt, .. } = event;
+                let key = Bytes::from(submission.id);
                 let made = submission.events.into_iter();
-                Ok(made
-                    .map(|data| Event { key: submission.id.clone().into(), data, ..event.clone() })
-                    .collect())
+                let event = |data| Event { origin: origin.clone(), key: key.clone(), data, at, attempt };
+                Ok(made.map(event).collect())
             }
             Err(broken) => {
                 self.keep(&event, &broken).await?;

@@ -4,6 +4,7 @@
 //! There is one write path: a single record is a batch of one. What is kept of each record lies in place as long as there is
 //! only one, because most appends have one, and the allocator would be a good part of their cost.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use anabranch_model::stream::check_append;
@@ -13,6 +14,7 @@ use smallvec::SmallVec;
 use super::catalogue::{Accepted, Effect, Stream};
 use super::records::{draft, number, sequence, stored_bytes};
 use super::shard::Shard;
+use super::throttle::TooFast;
 use crate::core::{Attempt, Core};
 use crate::journal::frame::frame_bytes;
 use crate::journal::{Draft, Urgency};
@@ -75,13 +77,21 @@ impl<'a> Batch<'a> {
         self.results.iter().enumerate().filter(|(_, result)| result.is_none()).map(|(index, _)| index)
     }
 
-    /// Refuses records that a shard does not take this second.
+    /// Refuses records that a shard does not take this second, and with each the ones behind it that have its hash key: a
+    /// smaller one might still fit, and a run would have a hole.
     fn throttle(&mut self, core: &Core, stream: &Stream) {
         let (now, routes) = (core.clock.elapsed(), stream.accepted.lock().routes.clone());
+        let mut broken: HashMap<HashKey, TooFast> = HashMap::new();
         for index in self.waiting().collect::<Vec<_>>() {
-            let shard = &routes[Accepted::route(&routes, self.hash_keys[index])];
-            if let Err(too_fast) = shard.throttle.lock().write(now, self.records[index].size()) {
+            let key = self.hash_keys[index];
+            let shard = &routes[Accepted::route(&routes, key)];
+            let admitted = match broken.get(&key) {
+                Some(too_fast) => Err(*too_fast),
+                None => shard.throttle.lock().write(now, self.records[index].size()),
+            };
+            if let Err(too_fast) = admitted {
                 metrics::counter!("anabranch_stream_throttled_records_total").increment(1);
+                broken.insert(key, too_fast);
                 self.admitted -= 1;
                 self.results[index] = Some(Err(Error::Throttled {
                     shard: shard.id.clone(),

@@ -1,7 +1,7 @@
 //! What goes into each shard: counters by the second, and where in its range the load lies.
 //!
-//! What must hold: counting takes no lock that two shards share, and reading stops nobody. One task writes the counters of
-//! a shard; anybody reads them.
+//! What must hold: counting takes no lock that two shards share, and reading stops nobody. Whoever writes the counters of a
+//! shard holds its lock; anybody reads them.
 
 mod encoding;
 mod ring;
@@ -69,12 +69,20 @@ impl ShardTraffic {
             sketch.add(key, bytes as f64, 1.0);
             (count, sum) = (count + 1, sum + bytes as u64);
         }
-        drop(sketch);
         self.ring.add(now, Second { records: count, bytes: sum, throttles: 0 });
+    }
+
+    /// Counts records of one key that the shard took.
+    pub(crate) fn stored_run(&self, now: Duration, key: HashKey, records: usize, bytes: usize) {
+        let mut sketch = self.sketch.lock();
+        sketch.decay_to(now);
+        sketch.add(key, bytes as f64, records as f64);
+        self.ring.add(now, Second { records: records as u64, bytes: bytes as u64, throttles: 0 });
     }
 
     /// Counts records that the shard refused, or that waited because it could take no more.
     pub(crate) fn throttled(&self, now: Duration, records: u64) {
+        let _counting = self.sketch.lock();
         self.ring.add(now, Second { throttles: records, ..Second::default() });
     }
 

@@ -1,6 +1,6 @@
 //! Counters of the last seconds, in a ring of atomics.
 //!
-//! One task adds; whoever reads at the turn of a second may miss what is being added, never more.
+//! One adds at a time; whoever reads at the turn of a second may miss what is being added, never more.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

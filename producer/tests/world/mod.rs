@@ -65,6 +65,8 @@ pub struct Faulty {
     pub poison: Mutex<Option<&'static str>>,
     /// Records in each append that was carried out.
     pub appends: Mutex<Vec<usize>>,
+    /// A refused record takes those of its hash key behind it along.
+    keeps_runs: bool,
 }
 
 impl Faulty {
@@ -75,7 +77,29 @@ impl Faulty {
             dice: Dice::new(seed),
             poison: Mutex::new(None),
             appends: Mutex::default(),
+            keeps_runs: false,
         })
+    }
+
+    /// The same, but it keeps runs.
+    pub fn keeping_runs(inner: SimpleStreams, weather: Weather, seed: u64) -> Arc<Self> {
+        let mut faulty = Arc::into_inner(Faulty::new(inner, weather, seed)).unwrap();
+        faulty.keeps_runs = true;
+        Arc::new(faulty)
+    }
+
+    /// Of each record why it is refused.
+    fn refusals(&self, records: &[NewRecord]) -> Vec<Option<Error>> {
+        let mut broken: BTreeMap<u128, Error> = BTreeMap::new();
+        let refusal = |record: &NewRecord| {
+            let key = record.hash_key().get();
+            let refusal = broken.get(&key).cloned().or_else(|| self.refusal(record));
+            if let Some(error) = refusal.as_ref().filter(|_| self.keeps_runs) {
+                broken.insert(key, error.clone());
+            }
+            refusal
+        };
+        records.iter().map(refusal).collect()
     }
 
     fn happens(&self, percent: u64) -> bool {
@@ -155,6 +179,10 @@ impl StreamStore for Faulty {
         self.inner.set_retention(stream, retention).await
     }
 
+    fn keeps_runs(&self) -> bool {
+        self.keeps_runs
+    }
+
     async fn append(&self, stream: &StreamName, records: Vec<NewRecord>) -> Result<Vec<Result<Appended>>> {
         let weather = *self.weather.lock();
         self.travel().await;
@@ -167,7 +195,7 @@ impl StreamStore for Faulty {
         if self.happens(weather.lost_calls) {
             return Err(Error::Unavailable("the call was lost".to_owned()));
         }
-        let refusals: Vec<_> = records.iter().map(|record| self.refusal(record)).collect();
+        let refusals = self.refusals(&records);
         let taken = records.into_iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none());
         let taken: Vec<_> = taken.map(|(record, _)| record).collect();
         let mut stored = Vec::new();

@@ -138,6 +138,11 @@ impl StreamStore for Remote {
         self.caller.call::<api::SetRetention>(&request).await.map(|Empty {}| ())
     }
 
+    /// A call here is one call there, and there is the engine.
+    fn keeps_runs(&self) -> bool {
+        true
+    }
+
     async fn append(
         &self,
         stream: &StreamName,
