@@ -56,6 +56,9 @@ class Writer(threading.Thread):
 class Application:
     """A stream, its writer, and the workers that process it."""
 
+    # Several of them run at once, and none for long.
+    java_options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+
     def __init__(self, server, mode, name=None, shards=2, keys=KEYS):
         self.server, self.name = server, name or f"kcl-{mode.lower()}"
         self.mode, self.workers, self.keys = mode, {}, keys
@@ -91,7 +94,7 @@ class Application:
             file.writelines(f"{key} = {value}\n" for key, value in properties.items())
         with open(paths["xml"], "w") as file:
             file.write(LOGGING)
-        command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", JARS,
+        command = ["java", *self.java_options, "-cp", JARS,
                    "software.amazon.kinesis.multilang.MultiLangDaemon",
                    "--properties-file", paths["properties"], "--log-configuration", paths["xml"]]
         environment = {**os.environ, "KCL_SEEN": self.seen_at, "KCL_WORKER": worker}

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -75,6 +76,15 @@ impl Tracker {
     pub(crate) fn load(&self) -> (usize, usize) {
         let state = self.state.lock();
         (state.slots.len(), state.bytes)
+    }
+
+    /// Nothing is delivered again: what is under way needs no payload any more, only its place.
+    pub(crate) fn forget_payloads(&self) {
+        let mut state = self.state.lock();
+        state.bytes = 0;
+        for slot in &mut state.slots {
+            (slot.record.partition_key, slot.record.data) = (Bytes::new(), Bytes::new());
+        }
     }
 
     /// How far everything is acknowledged.

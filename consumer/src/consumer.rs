@@ -7,18 +7,19 @@ use std::time::Duration;
 use anabranch_model::{BlobStore, Clock, Dice, Error, Result, ShardSource, TableStore};
 use futures_util::FutureExt;
 use smol_str::SmolStr;
-use tokio::sync::watch;
 
 use crate::attached::Attached;
 use crate::coordinator::{Coordinator, Ports};
 use crate::failure::FailurePolicy;
+use crate::fetch::Memory;
+use crate::flag::Flag;
 use crate::lease::renew::{Book, renew_all};
 use crate::lease::{LeaseTable, TableNames};
-use crate::pause::{pause, stopped};
+use crate::pause::pause;
 use crate::processor::ProcessorFactory;
 use crate::settings::{BalanceBy, InitialPosition, Reading, Settings, StreamChoice};
 use crate::work::panic_text;
-use crate::{fetch, metrics, name};
+use crate::{metrics, name};
 
 /// How long a task of ours that panicked stays away.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -46,19 +47,19 @@ pub struct Consumer {
     factory: Arc<dyn ProcessorFactory>,
     names: TableNames,
     settings: Arc<Settings>,
-    stop: watch::Sender<bool>,
+    stop: Flag,
 }
 
 /// Stops a consumer. Clones stop the same one.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    stop: watch::Sender<bool>,
+    stop: Flag,
 }
 
 impl Handle {
     /// Asks the consumer to finish what is under way, write its checkpoints and let its leases go.
     pub fn shutdown(&self) {
-        self.stop.send_replace(true);
+        self.stop.raise();
     }
 }
 
@@ -124,11 +125,11 @@ impl Consumer {
             source: self.source.clone(),
             table,
             factory: self.factory.clone(),
-            memory: fetch::memory(self.settings.memory_bytes),
+            memory: Memory::new(self.settings.memory_bytes),
         };
         let coordinate = || {
             let (ports, settings, book) = (ports.clone(), self.settings.clone(), book.clone());
-            let mut coordinator = Coordinator::new(ports, settings, book, self.stop.subscribe());
+            let mut coordinator = Coordinator::new(ports, settings, book, self.stop.clone());
             async move { coordinator.run().await }
         };
         supervised("coordinator", coordinate).await;
@@ -139,10 +140,9 @@ impl Consumer {
 
     /// Opens the tables and waits for the streams. None if the worker was stopped meanwhile.
     async fn open(&self) -> Result<Option<LeaseTable>> {
-        let mut stop = self.stop.subscribe();
         tokio::select! {
             biased;
-            () = stopped(&mut stop) => Ok(None),
+            () = self.stop.raised() => Ok(None),
             opened = self.open_patiently() => opened.map(Some),
         }
     }
@@ -248,7 +248,8 @@ impl ConsumerBuilder {
         self
     }
 
-    /// Most records and bytes of one shard that are delivered and not acknowledged before reading waits.
+    /// Most records of one shard that are fetched or delivered and not acknowledged, and the bytes of those that are delivered
+    /// after which reading waits.
     pub fn in_flight(mut self, records: usize, bytes: usize) -> Self {
         (self.settings.in_flight_records, self.settings.in_flight_bytes) = (records, bytes);
         self
@@ -260,7 +261,9 @@ impl ConsumerBuilder {
         self
     }
 
-    /// Bytes of records of all shards together that are fetched and not delivered.
+    /// Bytes that records of all shards together take, from before they are read until the processor has answered; a
+    /// single record that is larger comes all the same. What a processor defers counts for [`in_flight`](Self::in_flight) of its
+    /// shard alone.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.settings.memory_bytes = bytes;
         self
@@ -334,7 +337,7 @@ impl ConsumerBuilder {
             factory: self.factory,
             names: TableNames::new(&self.template, &self.settings.application)?,
             settings: Arc::new(self.settings),
-            stop: watch::Sender::new(false),
+            stop: Flag::default(),
         })
     }
 }

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use anabranch_model::{Error, NextMove, Result, ShardId, ShardSource};
 use smol_str::SmolStr;
-use tokio::sync::{Semaphore, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::delivery::ShardInfo;
+use crate::fetch::Memory;
+use crate::flag::Flag;
 use crate::lease::held::{Held, Loss};
 use crate::lease::leader::Leader;
 use crate::lease::renew::Book;
@@ -21,7 +22,7 @@ use crate::lease::worker::{self, Workers};
 use crate::lease::write;
 use crate::lease::{Lease, LeaseTable};
 use crate::metrics::{self, LeaseEvent};
-use crate::pause::{pause, stopped};
+use crate::pause::pause;
 use crate::pipeline::{End, Pipeline};
 use crate::processor::ProcessorFactory;
 use crate::settings::{Settings, StreamChoice};
@@ -37,7 +38,7 @@ pub(crate) struct Ports {
     pub(crate) source: Arc<dyn ShardSource>,
     pub(crate) table: LeaseTable,
     pub(crate) factory: Arc<dyn ProcessorFactory>,
-    pub(crate) memory: Arc<Semaphore>,
+    pub(crate) memory: Arc<Memory>,
 }
 
 /// The state of a worker.
@@ -55,7 +56,7 @@ pub(crate) struct Coordinator {
     contested: HashSet<SmolStr>,
     /// Leases to leave alone until a moment on the stopwatch.
     avoided: HashMap<SmolStr, Duration>,
-    stop: watch::Receiver<bool>,
+    stop: Flag,
 }
 
 struct Running {
@@ -65,12 +66,7 @@ struct Running {
 }
 
 impl Coordinator {
-    pub(crate) fn new(
-        ports: Ports,
-        settings: Arc<Settings>,
-        book: Arc<Book>,
-        stop: watch::Receiver<bool>,
-    ) -> Self {
+    pub(crate) fn new(ports: Ports, settings: Arc<Settings>, book: Arc<Book>, stop: Flag) -> Self {
         Coordinator {
             ports,
             settings,
@@ -89,12 +85,12 @@ impl Coordinator {
 
     /// Works until the worker is stopped, and then lets every lease go.
     pub(crate) async fn run(&mut self) {
-        let mut stop = self.stop.clone();
+        let stop = self.stop.clone();
         let mut wait = Duration::ZERO;
         loop {
             tokio::select! {
                 biased;
-                () = stopped(&mut stop) => break,
+                () = stop.raised() => break,
                 Some(ended) = self.pipelines.join_next_with_id() => {
                     self.on_end(ended);
                     wait = Duration::ZERO;

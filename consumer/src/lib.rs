@@ -83,6 +83,7 @@ mod inspect;
 mod settings;
 
 mod attached;
+mod flag;
 mod metrics;
 mod name;
 mod pause;

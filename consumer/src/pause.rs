@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 /// Lets time pass.
 #[expect(clippy::disallowed_methods, reason = "leases are about time, and a table sends no event")]
 pub(crate) async fn pause(duration: Duration) {
@@ -21,9 +19,4 @@ pub(crate) async fn pause_until_any(duration: Duration, event: impl Future<Outpu
         () = pause(duration) => {}
         () = event => {}
     }
-}
-
-/// Waits until a worker is asked to stop, or nobody is left to ask it.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -12,11 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_model::{Error, Result, ShardId, ShardSource};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::attached::Attached;
 use crate::delivery::Received;
-use crate::fetch::{self, Fetched, Fetcher};
+use crate::fetch::{self, Fetched, Fetcher, Memory, Share};
+use crate::flag::Flag;
 use crate::lease::held::{Held, Loss, Signal};
 use crate::lease::{Checkpoint, Lease, LeaseTable};
 use crate::metrics::{self, LeaseEvent};
@@ -63,9 +64,9 @@ pub(crate) struct Pipeline {
     pub(crate) settings: Arc<Settings>,
     pub(crate) factory: Arc<dyn ProcessorFactory>,
     pub(crate) progress: Arc<Progress>,
-    pub(crate) memory: Arc<Semaphore>,
+    pub(crate) memory: Arc<Memory>,
     /// The worker stops.
-    pub(crate) stop: watch::Receiver<bool>,
+    pub(crate) stop: Flag,
 }
 
 /// Why reading ended.
@@ -160,7 +161,10 @@ impl Pipeline {
     /// A shard that halts keeps no memory that others could use: what was fetched ahead is dropped.
     async fn read(&self, work: &mut Work, from: Checkpoint) -> Read {
         match self.read_on(work, from).await {
-            Read::Halted(halted) => self.halt(halted).await,
+            Read::Halted(halted) => {
+                work.tracker.forget_payloads();
+                self.halt(halted).await
+            }
             read => read,
         }
     }
@@ -174,7 +178,7 @@ impl Pipeline {
             settings: self.settings.clone(),
             tracker: work.tracker.clone(),
             progress: self.progress.clone(),
-            memory: self.memory.clone(),
+            share: Share::new(&self.memory, self.settings.in_flight_bytes),
         };
         let _fetching = Attached::spawn(fetcher.run(from, out));
         let mut end = None;
@@ -203,14 +207,14 @@ impl Pipeline {
                 () = self.asked_to_go() => return Read::AskedToGo,
                 () = &mut changed => {}
                 next = fetched.recv(), if end.is_none() => match next {
-                    Some(Fetched::Records { records, behind, bytes, memory }) => {
+                    Some(Fetched::Records { records, behind, bytes, room }) => {
                         self.held.count(bytes as u64);
                         match self.deliver(work, records, behind).await {
                             Some(Ok(())) => {}
                             Some(Err(halted)) => return Read::Halted(halted),
                             None => return Read::AskedToGo,
                         }
-                        drop(memory);
+                        drop(room);
                     }
                     Some(Fetched::Ended(children)) => {
                         self.progress.excuse(false);
@@ -275,19 +279,21 @@ impl Pipeline {
     }
 
     fn is_asked_to_go(&self) -> bool {
-        *self.stop.borrow() || *self.held.signal().borrow() == Signal::HandOver
+        self.stop.is_raised() || *self.held.signal().borrow() == Signal::HandOver
     }
 
     async fn asked_to_go(&self) {
-        let (mut stop, mut signal) = (self.stop.clone(), self.held.signal());
-        // A sender that is gone has nothing more to say.
-        let (stopped, asked) = tokio::select! {
-            biased;
-            stopped = stop.wait_for(|stop| *stop) => (stopped.is_ok(), false),
-            asked = signal.wait_for(|signal| *signal == Signal::HandOver) => (false, asked.is_ok()),
+        let mut signal = self.held.signal();
+        let asked = async {
+            // A sender that is gone has nothing more to say.
+            if signal.wait_for(|signal| *signal == Signal::HandOver).await.is_err() {
+                std::future::pending::<()>().await;
+            }
         };
-        if !stopped && !asked {
-            std::future::pending::<()>().await;
+        tokio::select! {
+            biased;
+            () = self.stop.raised() => {}
+            () = asked => {}
         }
     }
 

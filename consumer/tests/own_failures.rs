@@ -199,6 +199,21 @@ async fn a_missing_permission_is_named() {
     assert!(error.to_string().contains("dynamodb:DescribeTable"), "{error}");
 }
 
+/// Two workers begin an application at once: for a moment the tables of one exist for the other only when it makes them.
+#[tokio::test(start_paused = true)]
+async fn tables_that_somebody_else_is_making_are_waited_for() {
+    let world = World::new(1).await;
+    world.put(0..10).await;
+    let weather = Arc::new(Mutex::new(Weather { in_the_making: true, ..Weather::default() }));
+    let streams = Arc::new(world.streams.clone());
+    let one = run(world.builder_on("one", streams, faulty(&world, &weather), seconds(0)));
+    pause(seconds(20)).await;
+    assert!(!one.task.is_finished(), "it waits");
+    weather.lock().in_the_making = false;
+    world.until("it reads", seconds(5), async || world.seen.count() == 10).await;
+    one.stop().await;
+}
+
 /// A permission that is taken away while it runs stops nothing for good.
 #[tokio::test(start_paused = true)]
 async fn a_permission_that_comes_back_is_used() {

@@ -48,29 +48,79 @@ pub fn is_aggregate(data: &[u8]) -> bool {
 
 /// The records in an aggregate, as they were handed to whoever made it. Keys and payloads are slices of `data`.
 pub fn deaggregate(data: &Bytes) -> Result<Vec<NewRecord>> {
-    if !is_aggregate(data) {
-        return Err(corrupt("it does not begin like one"));
-    }
-    let message = data.slice(MAGIC.len()..data.len() - DIGEST_BYTES);
-    if Md5::digest(&message)[..] != data[data.len() - DIGEST_BYTES..] {
-        return Err(corrupt("its digest is another one"));
-    }
-    let (mut keys, mut hash_keys, mut records) = (Vec::new(), Vec::new(), Vec::new());
-    let mut fields = Fields { rest: message };
-    while let Some((number, value)) = fields.next()? {
-        match (number, value) {
-            (PARTITION_KEYS, Field::Bytes(key)) => keys.push(utf8(key)?),
-            (HASH_KEYS, Field::Bytes(key)) => hash_keys.push(hash_key(&key)?),
-            (RECORDS, Field::Bytes(record)) if records.len() < AGGREGATE_RECORDS_MAX => records.push(record),
-            (RECORDS, Field::Bytes(_)) => return Err(corrupt("it has too many records")),
-            (PARTITION_KEYS | HASH_KEYS | RECORDS, _) => return Err(corrupt("a field is of another kind")),
-            // What a later version adds is passed over.
-            _ => {}
-        }
-    }
-    // The tables may come behind the records that point into them.
-    records.into_iter().map(|record| open(record, &keys, &hash_keys)).collect()
+    Aggregate::open(data).map(Iterator::collect)
 }
+
+/// The records of an aggregate that is known to be whole, one by one: a small one may hold so many that nobody wants to have
+/// them all at once.
+pub struct Aggregate {
+    keys: Vec<Bytes>,
+    hash_keys: Vec<HashKey>,
+    fields: Fields,
+    left: usize,
+}
+
+impl Aggregate {
+    /// Looks at every byte of an aggregate.
+    pub fn open(data: &Bytes) -> Result<Self> {
+        if !is_aggregate(data) {
+            return Err(corrupt("it does not begin like one"));
+        }
+        let message = data.slice(MAGIC.len()..data.len() - DIGEST_BYTES);
+        if Md5::digest(&message)[..] != data[data.len() - DIGEST_BYTES..] {
+            return Err(corrupt("its digest is another one"));
+        }
+        let (mut keys, mut hash_keys, mut left) = (Vec::new(), Vec::new(), 0);
+        let mut fields = Fields { rest: message.clone() };
+        while let Some((number, value)) = fields.next()? {
+            match (number, value) {
+                (PARTITION_KEYS, Field::Bytes(key)) if keys.len() < AGGREGATE_RECORDS_MAX => {
+                    keys.push(utf8(key)?);
+                }
+                (HASH_KEYS, Field::Bytes(key)) if hash_keys.len() < AGGREGATE_RECORDS_MAX => {
+                    hash_keys.push(hash_key(&key)?);
+                }
+                (RECORDS, Field::Bytes(_)) if left < AGGREGATE_RECORDS_MAX => left += 1,
+                (PARTITION_KEYS | HASH_KEYS, Field::Bytes(_)) => return Err(corrupt("it has too many keys")),
+                (RECORDS, Field::Bytes(_)) => return Err(corrupt("it has too many records")),
+                (PARTITION_KEYS | HASH_KEYS | RECORDS, _) => {
+                    return Err(corrupt("a field is of another kind"));
+                }
+                // What a later version adds is passed over.
+                _ => {}
+            }
+        }
+        // The tables may come behind the records that point into them, so these are looked at now.
+        let mut aggregate = Aggregate { keys, hash_keys, fields: Fields { rest: message.clone() }, left };
+        while aggregate.following()?.is_some() {}
+        Ok(Aggregate { fields: Fields { rest: message }, left, ..aggregate })
+    }
+
+    fn following(&mut self) -> Result<Option<NewRecord>> {
+        while let Some((number, value)) = self.fields.next()? {
+            if let (RECORDS, Field::Bytes(record)) = (number, value) {
+                self.left -= 1;
+                return open(record, &self.keys, &self.hash_keys).map(Some);
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Iterator for Aggregate {
+    type Item = NewRecord;
+
+    fn next(&mut self) -> Option<NewRecord> {
+        // Every record was looked at before.
+        self.following().ok().flatten()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Aggregate {}
 
 /// The aggregate of these records.
 pub fn aggregate(records: &[NewRecord]) -> Result<Bytes> {

@@ -1,6 +1,6 @@
 //! Aggregates: what goes in comes out, and whatever else comes in is refused.
 
-use anabranch_model::aggregate::{MAGIC, aggregate, deaggregate, is_aggregate};
+use anabranch_model::aggregate::{Aggregate, MAGIC, aggregate, deaggregate, is_aggregate};
 use anabranch_model::{HashKey, NewRecord};
 use bytes::Bytes;
 use md5::{Digest, Md5};
@@ -61,6 +61,29 @@ fn what_is_corrupt_is_refused_and_said() {
     assert!(
         !is_aggregate(&[]) && !is_aggregate(&MAGIC) && !is_aggregate(b"plain text, long enough to be one")
     );
+}
+
+/// A table that nothing points into costs memory and says nothing.
+#[test]
+fn more_keys_than_records_can_have_are_refused() {
+    let keys = |count: usize| [&b"\x0a\x01a".repeat(count)[..], b"\x1a\x06\x08\x00\x1a\x02hi"].concat();
+    assert_eq!(deaggregate(&closed(&keys(100_000))).unwrap().len(), 1);
+    let error = deaggregate(&closed(&keys(100_001))).unwrap_err().to_string();
+    assert!(error.contains("too many keys"), "{error}");
+}
+
+/// The last record is corrupt, so none of the others comes out either.
+#[test]
+fn an_aggregate_is_opened_as_a_whole_or_not_at_all() {
+    let records: Vec<_> = (0..5u8).map(|n| record("a", None, &[n])).collect();
+    let mut opened = Aggregate::open(&aggregate(&records).unwrap()).unwrap();
+    assert_eq!(opened.len(), 5);
+    assert_eq!(opened.by_ref().take(2).collect::<Vec<_>>(), records[..2]);
+    assert_eq!(opened.len(), 3);
+    assert_eq!(opened.collect::<Vec<_>>(), records[2..]);
+    let whole = aggregate(&records).unwrap();
+    let message = &whole[MAGIC.len()..whole.len() - 16];
+    assert!(Aggregate::open(&closed(&[message, b"\x1a\x02\x08\x00"].concat())).is_err());
 }
 
 fn any_record() -> impl Strategy<Value = NewRecord> {

@@ -1,13 +1,17 @@
 //! Gets records from the source, ahead of the processor and no further than there is room.
 //!
 //! ```text
-//!   source ──▶ poll or follow ──▶ open aggregates, drop what is processed ──▶ a short queue ──▶ pipeline
-//!     ▲                                                                            │
-//!     └──────────────── waits while enough is under way ◀──────────────────────────┘
+//!   take room ──▶ poll or follow ──▶ open aggregates, drop what is processed, cut what does not fit ──▶ a short queue ──▶ pipeline
+//!      ▲                                                                            │
+//!      └────────────────────── waits while enough is under way ◀────────────────────┘
 //! ```
+//!
+//! Polling asks for as many bytes as there is room for. What is pushed comes as large as it comes: a source is asked for more
+//! only while there is room for a batch, and if it was larger the rest is dropped and read.
 
 mod follow;
 mod latest;
+mod memory;
 mod open;
 mod payload;
 mod poll;
@@ -15,11 +19,15 @@ mod poll;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_model::{Batch, Error, Next, NextMove, Position, ShardId, ShardSource, Timestamp};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use anabranch_model::{
+    Batch, Error, Next, NextMove, Pointer, Position, ReadLimit, Record, ShardId, ShardSource, Timestamp,
+};
+use tokio::sync::mpsc;
 
 use self::follow::Following;
 pub(crate) use self::latest::find_end;
+pub(crate) use self::memory::{Memory, Room, Share};
+use self::open::{Bounds, Opened, RECORD_COST, Rest};
 use self::poll::Polling;
 use crate::acknowledge::Tracker;
 use crate::delivery::{Received, ShardInfo};
@@ -33,8 +41,8 @@ use crate::watchdog::Progress;
 /// Pauses after a source that fails: the longest first one, and the longest.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Permits of the memory are counted in pieces of this size.
-const MEMORY_UNIT: usize = 1024;
+/// How large a record is taken to be before any has come.
+const RECORD_BYTES_EXPECTED: usize = 1024;
 
 /// What comes out of a shard.
 pub(crate) enum Fetched {
@@ -44,7 +52,7 @@ pub(crate) enum Fetched {
         /// Bytes as they were read, for the throughput.
         bytes: usize,
         /// The memory that they take, until they are delivered.
-        memory: Option<OwnedSemaphorePermit>,
+        room: Room,
     },
     /// The shard is read to its end, and these continue it.
     Ended(Vec<ShardId>),
@@ -61,13 +69,25 @@ pub(crate) struct Fetcher {
     pub(crate) settings: Arc<Settings>,
     pub(crate) tracker: Arc<Tracker>,
     pub(crate) progress: Arc<Progress>,
-    pub(crate) memory: Arc<Semaphore>,
+    pub(crate) share: Share,
 }
 
 /// Where batches come from.
 enum Batches {
     Poll(Polling),
     Follow(Following),
+    /// More was pushed than there was room for: reading goes on where it was cut, and to the end before it follows again.
+    CatchUp,
+}
+
+/// What is expected of the next records of the source, from those that came last.
+struct Expected {
+    /// Bytes of one.
+    size: usize,
+    /// What one costs beside its bytes.
+    cost: usize,
+    /// The most that one takes in all.
+    largest: usize,
 }
 
 impl Fetcher {
@@ -76,10 +96,11 @@ impl Fetcher {
         let mut position = self.position(from);
         let mut covered = from;
         let mut batches = self.batches();
+        let mut expected = Expected::default();
         let mut failures = 0;
         loop {
-            self.room(&out).await;
-            let batch = match batches.next(&self, position).await {
+            self.demand().await;
+            let (batch, mut room) = match batches.next(&self, position, &expected).await {
                 Ok(batch) => batch,
                 Err(error) => {
                     failures += 1;
@@ -99,8 +120,25 @@ impl Fetcher {
             if position == Position::Latest {
                 self.begin_with(&batch);
             }
-            let next = batch.next.clone();
-            if !self.hand_over(batch, covered, &out).await {
+            let Batch { records, next, behind } = batch;
+            let opened = self.open(records, covered, &room);
+            expected.learn(&opened);
+            room.settle(opened.cost, opened.records.len());
+            let next = match opened.rest {
+                Some(Rest::From(sequence) | Rest::TooLarge(sequence, _)) => {
+                    batches.cut();
+                    let last = opened.records.last().map(Received::checkpoint);
+                    covered = last.map_or(covered, |last| last.max(covered));
+                    Next::At(Position::At(sequence))
+                }
+                None => {
+                    if opened.read.0 == 0 && matches!(batches, Batches::CatchUp) {
+                        batches = self.batches();
+                    }
+                    next
+                }
+            };
+            if !self.hand_over(opened, behind, room, &out).await {
                 return;
             }
             match next {
@@ -131,52 +169,61 @@ impl Fetcher {
         }
     }
 
-    /// Waits until there is room for more.
-    async fn room(&self, out: &mpsc::Sender<Fetched>) {
+    /// Waits until the processor can have more.
+    async fn demand(&self) {
         loop {
-            let changed = self.tracker.changed.notified();
-            tokio::pin!(changed);
+            let (changed, freed) = (self.tracker.changed.notified(), self.share.freed());
+            tokio::pin!(changed, freed);
             changed.as_mut().enable();
-            let (records, bytes) = self.tracker.load();
-            let full = records >= self.settings.in_flight_records || bytes >= self.settings.in_flight_bytes;
-            if !full || out.is_closed() {
+            freed.as_mut().enable();
+            if self.records_max() > 0 && self.tracker.load().1 < self.settings.in_flight_bytes {
                 return;
             }
-            changed.await;
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = freed => {}
+            }
         }
     }
 
-    /// Opens a batch and hands it to the pipeline, whose end makes it false.
-    async fn hand_over(&self, batch: Batch, covered: Checkpoint, out: &mpsc::Sender<Fetched>) -> bool {
-        let read: usize = batch.records.iter().map(|record| record.size()).sum();
-        metrics::fetched(&self.shard, batch.records.len(), read, batch.behind);
-        let mut records = Vec::with_capacity(batch.records.len());
-        for record in batch.records {
-            open::open(record, &self.shard, &mut records);
-        }
-        records.retain(|record| !covered.covers(record.sequence, record.sub_sequence));
+    /// Records that may come beside those that are fetched or under way.
+    fn records_max(&self) -> usize {
+        self.settings.in_flight_records.saturating_sub(self.tracker.load().0 + self.share.records())
+    }
+
+    /// How much to ask for, so that what comes fits into the room.
+    fn limit(&self, room: &Room, expected: &Expected) -> ReadLimit {
+        let (bytes, _) = room.bounds();
+        let records = (bytes / (expected.size + expected.cost)).min(self.records_max()).max(1);
+        ReadLimit { records, bytes: bytes.saturating_sub(records.saturating_mul(expected.cost)).max(1) }
+    }
+
+    fn open(&self, records: Vec<Record>, covered: Checkpoint, room: &Room) -> Opened {
+        let (bytes, first) = room.bounds();
+        let bounds = Bounds { bytes, first, records: self.records_max().max(1) };
+        let pointed =
+            |record: &Received| Pointer::decode(&record.data).map_or(0, |pointer| pointer.size as usize);
+        let payload = |record: &Received| self.settings.payloads.as_ref().map_or(0, |_| pointed(record));
+        open::open(records, &self.shard, covered, bounds, payload)
+    }
+
+    /// Hands records to the pipeline, whose end makes it false.
+    async fn hand_over(
+        &self,
+        opened: Opened,
+        behind: Duration,
+        room: Room,
+        out: &mpsc::Sender<Fetched>,
+    ) -> bool {
+        let Opened { mut records, read: (count, bytes), .. } = opened;
+        metrics::fetched(&self.shard, count, bytes, behind);
         if records.is_empty() {
             return true;
         }
-        let parts = self.parts(records, self.settings.in_flight_bytes);
-        let alone = parts.len() == 1;
-        for (mut records, bytes) in parts {
-            if !alone {
-                self.room(out).await;
-            }
-            let all = self.settings.memory_bytes.div_ceil(MEMORY_UNIT);
-            let units = u32::try_from(bytes.div_ceil(MEMORY_UNIT).clamp(1, all)).unwrap_or(u32::MAX);
-            // Nobody closes the semaphore; without a permit the records go on all the same.
-            let memory = self.memory.clone().acquire_many_owned(units).await.ok();
-            self.put_back(&mut records).await;
-            self.progress.advanced();
-            let bytes = if alone { read } else { bytes };
-            let fetched = Fetched::Records { records, behind: batch.behind, bytes, memory };
-            if out.send(fetched).await.is_err() {
-                return false;
-            }
-        }
-        true
+        self.put_back(&mut records).await;
+        self.progress.advanced();
+        out.send(Fetched::Records { records, behind, bytes, room }).await.is_ok()
     }
 
     /// The end of the shard is known from the first batch on at the latest. What lies before it is left out for good; its
@@ -249,15 +296,43 @@ impl Fetcher {
 }
 
 impl Batches {
-    async fn next(&mut self, fetcher: &Fetcher, from: Position) -> Result<Batch, Error> {
+    async fn next(
+        &mut self,
+        fetcher: &Fetcher,
+        from: Position,
+        expected: &Expected,
+    ) -> Result<(Batch, Room), Error> {
         match self {
-            Batches::Poll(polling) => polling.next(fetcher, from).await,
-            Batches::Follow(following) => following.next(fetcher, from).await,
+            Batches::Poll(polling) => polling.next(fetcher, from, expected).await,
+            Batches::Follow(following) => following.next(fetcher, from, expected).await,
+            Batches::CatchUp => poll::read(fetcher, from, expected).await,
+        }
+    }
+
+    /// The last batch did not fit: a source that pushes is beyond the place where reading goes on.
+    fn cut(&mut self) {
+        if let Batches::Follow(_) = self {
+            *self = Batches::CatchUp;
         }
     }
 }
 
-/// The permits of a memory of this many bytes.
-pub(crate) fn memory(bytes: usize) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(bytes.div_ceil(MEMORY_UNIT).min(Semaphore::MAX_PERMITS)))
+impl Default for Expected {
+    fn default() -> Self {
+        Expected { size: RECORD_BYTES_EXPECTED, cost: RECORD_COST, largest: 0 }
+    }
+}
+
+impl Expected {
+    fn learn(&mut self, opened: &Opened) {
+        self.largest = match opened.rest {
+            Some(Rest::TooLarge(_, cost)) => cost,
+            _ => opened.largest,
+        };
+        let (count, bytes) = opened.read;
+        if let Some(size) = bytes.checked_div(count) {
+            self.size = size;
+            self.cost = (opened.cost.saturating_sub(bytes) / count).max(RECORD_COST);
+        }
+    }
 }

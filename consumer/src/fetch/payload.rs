@@ -1,7 +1,7 @@
 //! Puts payloads back that lie in blobs because they were too large for a record.
 //!
-//! A batch is cut where its payloads together would take more room than a shard may have under way: pointers are small, and
-//! a thousand of them may point to more than fits into memory.
+//! A batch was cut before where its payloads together would take more room than there is: pointers are small, and a thousand
+//! of them may point to more than fits into memory.
 
 use std::time::Duration;
 
@@ -15,31 +15,7 @@ use crate::delivery::Received;
 use crate::metrics;
 use crate::pause::pause;
 
-/// Records of one batch with the room that their payloads take.
-pub(super) type Part = (Vec<Received>, usize);
-
 impl Fetcher {
-    /// The records in parts, none of which takes more than `bytes_max` unless it is a single record.
-    pub(super) fn parts(&self, records: Vec<Received>, bytes_max: usize) -> Vec<Part> {
-        if self.settings.payloads.is_none() {
-            let bytes = records.iter().map(Received::size).sum();
-            return vec![(records, bytes)];
-        }
-        let mut parts: Vec<Part> = Vec::new();
-        for record in records {
-            let payload = Pointer::decode(&record.data).map_or(0, |pointer| pointer.size as usize);
-            let bytes = record.size().saturating_add(payload);
-            match parts.last_mut() {
-                Some((part, sum)) if payload == 0 || *sum + bytes <= bytes_max => {
-                    part.push(record);
-                    *sum += bytes;
-                }
-                _ => parts.push((vec![record], bytes)),
-            }
-        }
-        parts
-    }
-
     /// Puts the payloads of records back. One that is gone for good is delivered as it came: only the processor can tell
     /// what to do about it.
     pub(super) async fn put_back(&self, records: &mut [Received]) {

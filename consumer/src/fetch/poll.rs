@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use anabranch_model::{Batch, Error, Position, ReadLimit, Result};
+use anabranch_model::{Batch, Error, Position, Result};
 
-use super::Fetcher;
+use super::{Expected, Fetcher, Room};
 use crate::pause::pause;
 
 /// Shortest time between two reads of a shard.
@@ -19,20 +19,31 @@ pub(super) struct Polling {
 }
 
 impl Polling {
-    pub(super) async fn next(&mut self, fetcher: &Fetcher, from: Position) -> Result<Batch> {
+    pub(super) async fn next(
+        &mut self,
+        fetcher: &Fetcher,
+        from: Position,
+        expected: &Expected,
+    ) -> Result<(Batch, Room)> {
         let settings = &fetcher.settings;
         if let Some((at, found)) = self.last {
             let gap = if found { READ_EVERY_MIN } else { settings.poll_idle.max(READ_EVERY_MIN) };
             pause((at + gap).saturating_sub(settings.clock.elapsed())).await;
         }
         let began = settings.clock.elapsed();
-        let limit = ReadLimit { records: settings.in_flight_records, bytes: settings.in_flight_bytes };
-        let read = fetcher.source.read(&fetcher.shard.stream, &fetcher.shard.shard, from, limit);
-        let batch = match tokio::time::timeout(READ_MAX, read).await {
-            Ok(batch) => batch?,
-            Err(_) => return Err(Error::Unavailable("the source does not answer".to_owned())),
-        };
+        let (batch, room) = read(fetcher, from, expected).await?;
         self.last = Some((began, !batch.records.is_empty()));
-        Ok(batch)
+        Ok((batch, room))
+    }
+}
+
+/// Reads as much as there is room for.
+pub(super) async fn read(fetcher: &Fetcher, from: Position, expected: &Expected) -> Result<(Batch, Room)> {
+    let room = fetcher.share.take(expected.largest).await;
+    let limit = fetcher.limit(&room, expected);
+    let read = fetcher.source.read(&fetcher.shard.stream, &fetcher.shard.shard, from, limit);
+    match tokio::time::timeout(READ_MAX, read).await {
+        Ok(batch) => Ok((batch?, room)),
+        Err(_) => Err(Error::Unavailable("the source does not answer".to_owned())),
     }
 }

@@ -51,8 +51,12 @@ impl LeaseTable {
         worker: &str,
     ) -> Result<Self> {
         let table = Self::find(tables, names, call_max).await?;
-        table.make(now_ms, worker).await?;
-        Ok(table)
+        match table.make(now_ms, worker).await {
+            Ok(()) => Ok(table),
+            // Another worker is about to make it: it exists for whoever wants to make it, and not yet for a reader.
+            Err(Error::TableNotFound(name)) => Err(Error::TableBusy(name)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes the tables that are missing, and refuses those that are something else.

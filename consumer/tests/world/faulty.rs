@@ -35,6 +35,8 @@ pub struct Weather {
     pub panics: u64,
     /// The same, of writes alone.
     pub write_panics: u64,
+    /// Somebody else is making the tables: they cannot be made, and are not there yet.
+    pub in_the_making: bool,
     /// Every call is refused with this.
     pub denied: Option<Error>,
 }
@@ -202,6 +204,9 @@ impl TableStore for Faulty {
 
     async fn create_table(&self, table: &TableName, options: TableOptions) -> Result<()> {
         self.before().await?;
+        if self.weather.lock().in_the_making {
+            return Err(Error::TableExists(table.clone()));
+        }
         let result = self.inner.create_table(table, options).await;
         self.after(result).await
     }
@@ -216,6 +221,9 @@ impl TableStore for Faulty {
 
     async fn table(&self, table: &TableName) -> Result<TableSummary> {
         self.before().await?;
+        if self.weather.lock().in_the_making {
+            return Err(Error::TableNotFound(table.clone()));
+        }
         let result = self.inner.table(table).await;
         self.after(result).await
     }
