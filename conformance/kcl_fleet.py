@@ -56,7 +56,7 @@ class Writer(threading.Thread):
 class Application:
     """A stream, its writer, and the workers that process it."""
 
-    def __init__(self, server, mode, name=None, shards=2, keys=KEYS):
+    def __init__(self, server, mode, name=None, shards=2, keys=KEYS, writes=True):
         self.server, self.name = server, name or f"kcl-{mode.lower()}"
         self.mode, self.workers, self.keys = mode, {}, keys
         self.seen_at = os.path.join(server.folder.name, f"{self.name}.seen")
@@ -65,7 +65,8 @@ class Application:
         kinesis.create_stream(StreamName=self.name, ShardCount=shards)
         kinesis.get_waiter("stream_exists").wait(StreamName=self.name, WaiterConfig={"Delay": 1})
         self.writer = Writer(self.name, keys)
-        self.writer.start()
+        if writes:
+            self.writer.start()
 
     def properties(self, worker):
         """How a worker of Java's is set up."""
