@@ -59,7 +59,7 @@ class Application:
     # Several of them run at once, and none for long.
     java_options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
-    def __init__(self, server, mode, name=None, shards=2, keys=KEYS):
+    def __init__(self, server, mode, name=None, shards=2, keys=KEYS, writes=True):
         self.server, self.name = server, name or f"kcl-{mode.lower()}"
         self.mode, self.workers, self.keys = mode, {}, keys
         self.seen_at = os.path.join(server.folder.name, f"{self.name}.seen")
@@ -68,7 +68,8 @@ class Application:
         kinesis.create_stream(StreamName=self.name, ShardCount=shards)
         kinesis.get_waiter("stream_exists").wait(StreamName=self.name, WaiterConfig={"Delay": 1})
         self.writer = Writer(self.name, keys)
-        self.writer.start()
+        if writes:
+            self.writer.start()
 
     def properties(self, worker):
         """How a worker of Java's is set up."""
