@@ -1,7 +1,7 @@
 //! Workers in this process, and what they saw.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anabranch_consumer::{Application, Consumer, Delivery, Handle, Lease, StreamChoice, process_fn};
@@ -46,6 +46,8 @@ pub(super) struct Fleet {
     seen: HashSet<(ShardId, SequenceNumber)>,
     /// Records that were seen more than once.
     pub(super) repeated: u64,
+    /// Why a worker ended that nobody had stopped.
+    broken: Arc<OnceLock<String>>,
 }
 
 /// A worker that runs.
@@ -68,6 +70,7 @@ impl Fleet {
             sights,
             seen: HashSet::new(),
             repeated: 0,
+            broken: Arc::default(),
         }
     }
 
@@ -101,13 +104,22 @@ impl Fleet {
             .lease_time(self.lease_time)
             .checkpoint_every(self.checkpoint_every)
             .build()?;
-        Ok(Worker { handle: consumer.handle(), task: tokio::spawn(consumer.run()) })
+        let (handle, broken) = (consumer.handle(), self.broken.clone());
+        let task = tokio::spawn(async move {
+            let ended = consumer.run().await;
+            if let Err(error) = &ended {
+                let _ = broken.set(error.to_string());
+            }
+            ended
+        });
+        Ok(Worker { handle, task })
     }
 
     /// The next sight, of the first record of a delivery.
     pub(super) async fn sight(&mut self) -> Result<Sight, Failure> {
         let next = tokio::time::timeout(PATIENCE, self.sights.recv()).await;
         let Ok(Some((worker, shard, numbers, at))) = next else {
+            self.check()?;
             return Err(late("no record comes"));
         };
         for number in numbers {
@@ -116,6 +128,14 @@ impl Fleet {
             }
         }
         Ok(Sight { worker, shard, at })
+    }
+
+    /// Waiting makes no sense for what a worker does not do any more.
+    fn check(&self) -> Result<(), Failure> {
+        match self.broken.get() {
+            Some(why) => Err(Failure::new("bench", format!("a worker broke off: {why}"), "report this")),
+            None => Ok(()),
+        }
     }
 
     pub(super) async fn leases(&self) -> Result<Vec<Lease>, Failure> {
@@ -133,6 +153,7 @@ impl Fleet {
             if !leases.is_empty() && holds(&leases) {
                 return Ok(leases);
             }
+            self.check()?;
             if self.clock.elapsed() - began > PATIENCE {
                 return Err(late("the leases are not spread"));
             }
