@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::explode::{Broken, Exploder};
+use super::waiting::Yield;
 use crate::event::Event;
 use crate::step::{Refusal, Step};
 
@@ -29,12 +30,18 @@ pub struct Explode {
     samples: Option<Samples>,
     clock: Arc<dyn Clock>,
     broken: AtomicU64,
+    yielded: Arc<Yield>,
 }
 
 impl Explode {
     /// The step for submissions of a schema.
     pub fn new(exploder: Exploder, samples: Option<Samples>, clock: Arc<dyn Clock>) -> Self {
-        Explode { exploder, samples, clock, broken: AtomicU64::new(0) }
+        Explode { exploder, samples, clock, broken: AtomicU64::new(0), yielded: Arc::default() }
+    }
+
+    /// What came of messages so far.
+    pub fn yielded(&self) -> Arc<Yield> {
+        self.yielded.clone()
     }
 
     /// Keeps a sample. The message is done with only if that succeeded, or none was due.
@@ -80,6 +87,7 @@ impl Step for Explode {
     async fn apply(&self, event: Event) -> Result<Vec<Event>, Refusal> {
         match self.exploder.explode(&event.data, self.clock.now()) {
             Ok(submission) => {
+                self.yielded.add(submission.events.len());
                 metrics::counter!("anabranch_telemetry_submissions_total").increment(1);
                 let made = submission.events.into_iter();
                 Ok(made
@@ -87,6 +95,7 @@ impl Step for Explode {
                     .collect())
             }
             Err(broken) => {
+                self.yielded.add(0);
                 self.keep(&event, &broken).await?;
                 tracing::debug!(origin = %event.origin, %broken, "a broken submission is dropped");
                 Ok(Vec::new())
