@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn what_waits_is_not_more_of_the_keys_that_came() {
         // Forty keys, each a fortieth of what the shard took, and twelve times as much is to be taken.
-        let keys: Vec<_> = (0..40u128).map(|number| (number << 121 | number * 977, 1.0)).collect();
+        let keys: Vec<_> = (0..40u128).map(|number| ((number << 121) | (number * 977), 1.0)).collect();
         let cuts = cuts(&sketch(HashRange::ALL, &keys), Dimension::Records, [12.0, 1.0], 0.72, 100);
         assert!(cuts.hot.is_empty(), "{cuts:?}");
         assert!((16..=24).contains(&cuts.at.len()), "about equal parts: {}", cuts.at.len());
