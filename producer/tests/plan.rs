@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anabranch_model::{HashKey, HashRange, ShardId};
-use anabranch_producer::scaler::{Action, Observed, ObservedShard, ScalerSettings, plan};
+use anabranch_producer::scaler::{Action, Backlog, Decision, Observed, ObservedShard, ScalerSettings, plan};
 use anabranch_producer::traffic::{Second, ShardSnapshot, Sketch};
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn bytes(bytes: u64) -> Second {
 }
 
 fn actions(shards: Vec<ObservedShard>) -> Vec<Action> {
-    plan(&Observed { shards }, &ScalerSettings::default())
+    plan(&Observed { shards, backlog: None }, &ScalerSettings::default())
         .into_iter()
         .map(|decision| decision.action)
         .collect()
@@ -93,7 +93,7 @@ fn one_key_over_the_limit_is_named_and_not_split() {
     let mut sketch = Sketch::new(range);
     sketch.add(HashKey::new(1 << 100), 1_000_000.0, 10_000.0);
     let decided = plan(
-        &Observed { shards: vec![observed(0, range, records(1_000), 60, sketch)] },
+        &Observed { shards: vec![observed(0, range, records(1_000), 60, sketch)], backlog: None },
         &ScalerSettings::default(),
     );
     assert_eq!(
@@ -158,21 +158,97 @@ fn a_split_shard_is_not_merged_and_bounds_are_kept() {
     let full = shard(0, 2, records(1_000), 60);
     assert_eq!(words(vec![full.clone(), shard(1, 2, records(1), 60)]), ["split"]);
     let settings = ScalerSettings { max_shards: 2, min_shards: 2, ..ScalerSettings::default() };
-    let held = plan(&Observed { shards: vec![full, shard(1, 2, records(1), 60)] }, &settings);
+    let held = plan(&Observed { shards: vec![full, shard(1, 2, records(1), 60)], backlog: None }, &settings);
     assert_eq!(held[0].action.word(), "hold");
     assert!(held[0].why.contains("`max_shards` (2)"), "{}", held[0].why);
     let idle = (0..2).map(|number| shard(number, 2, records(1), 60)).collect();
-    assert_eq!(plan(&Observed { shards: idle }, &settings), []);
+    assert_eq!(plan(&Observed { shards: idle, backlog: None }, &settings), []);
 }
 
 #[test]
 fn the_fullest_shard_gets_the_last_place() {
     let settings = ScalerSettings { max_shards: 3, ..ScalerSettings::default() };
     let shards = vec![shard(0, 2, records(850), 60), shard(1, 2, records(990), 60)];
-    let decided = plan(&Observed { shards }, &settings);
+    let decided = plan(&Observed { shards, backlog: None }, &settings);
     let words: Vec<_> =
         decided.iter().map(|decision| (decision.action.word(), decision.figures.records)).collect();
     assert_eq!(words, [("split", 0.99), ("hold", 0.85)]);
+}
+
+/// What is decided about shards of equal load while so many records wait and become so many more a second.
+fn with_backlog(shards: Vec<ObservedShard>, records: f64, growth: f64) -> Vec<Decision> {
+    let backlog = Some(Backlog { place: "submissions".to_owned(), records, growth });
+    plan(&Observed { shards, backlog }, &ScalerSettings::default())
+}
+
+fn held_back(number: u64, of: usize) -> ObservedShard {
+    shard(number, of, Second { records: 1_000, bytes: 100_000, throttles: 1_000 }, 60)
+}
+
+#[test]
+fn full_shards_that_catch_up_are_not_split() {
+    // Ten shards' worth comes, fourteen take it, and what waits since there was one is gone in a while.
+    let shards = || (0..14).map(|number| held_back(number, 14)).collect::<Vec<_>>();
+    let decided = with_backlog(shards(), 100_000.0, -4_000.0);
+    assert_eq!(decided.len(), 14);
+    for decision in &decided {
+        assert_eq!(decision.action.word(), "hold", "{decision}");
+        assert!(decision.why.contains("100000 records wait at submissions, in a second -4000"), "{decision}");
+    }
+    // Nobody can say what waits: then refusals are all that is known.
+    assert!(words(shards()).iter().all(|word| *word == "split"));
+    // It becomes fewer, but so slowly that shards for it would be of use for longer than they have to stay.
+    let slowly = with_backlog(shards(), 10_000_000.0, -100.0);
+    assert!(slowly.iter().all(|decision| decision.action.word() == "split"), "{slowly:?}");
+}
+
+#[test]
+fn what_piles_up_says_how_many_parts_there_have_to_be() {
+    let parts = |decided: &[Decision]| {
+        let parts = decided.iter().map(|decision| match &decision.action {
+            Action::Split { at, .. } => at.len() + 1,
+            _ => 1,
+        });
+        parts.sum::<usize>()
+    };
+    // One shard takes a tenth of what comes: fourteen at 71 % are enough, and are made at once.
+    assert_eq!(parts(&with_backlog(vec![held_back(0, 1)], 90_000.0, 9_000.0)), 14);
+    assert_eq!(parts(&with_backlog(vec![held_back(0, 2), held_back(1, 2)], 80_000.0, 8_000.0)), 14);
+    // Nothing comes any more, and 2,900,000 records are to be written in five minutes: what catches up may be full.
+    assert_eq!(parts(&with_backlog(vec![held_back(0, 1)], 2_900_000.0, -1_000.0)), 10);
+    // A sixth more than a dozen shards can take is two, and not one for each.
+    let dozen = (0..12).map(|number| held_back(number, 12)).collect();
+    assert_eq!(parts(&with_backlog(dozen, 0.0, -2_000.0)), 2 + 2, "ten that stay, below 72 %");
+    // Only one of three is full, and what piles up is its own.
+    let others = (1..3).map(|number| shard(number, 3, records(200), 60));
+    let one = with_backlog(std::iter::once(held_back(0, 3)).chain(others).collect(), 5_000.0, 500.0);
+    assert_eq!((one.len(), parts(&one)), (1, 3), "{one:?}");
+}
+
+#[test]
+fn a_backlog_says_nothing_about_shards_that_are_younger() {
+    let mut shards = vec![held_back(0, 2), held_back(1, 2)];
+    shards[1].age = Some(Duration::from_secs(11));
+    assert_eq!(with_backlog(shards.clone(), 80_000.0, 8_000.0), []);
+    // One that was just merged takes next to nothing, and changed nothing.
+    let mut merged = shard(1, 2, records(100), 3);
+    merged.age = Some(Duration::from_secs(3));
+    assert_eq!(with_backlog(vec![shards[0].clone(), merged], 80_000.0, 8_000.0).len(), 1);
+    shards[1].age = Some(Duration::from_secs(12));
+    assert_eq!(with_backlog(shards, 80_000.0, 8_000.0).len(), 2);
+}
+
+#[test]
+fn refusals_without_a_backlog_hurt_nobody() {
+    let refusing = Second { records: 500, bytes: 500, throttles: 50 };
+    let decided = with_backlog(vec![shard(0, 1, refusing, 60)], 3.0, 1.0);
+    assert_eq!(decided[0].action.word(), "hold", "{decided:?}");
+    // A shard that another writer fills takes little of ours, and more and more waits.
+    let filled = Second { records: 100, bytes: 100, throttles: 300 };
+    let decided = with_backlog(vec![shard(0, 1, filled, 60)], 2_000.0, 200.0);
+    assert_eq!(decided[0].action.word(), "split", "{decided:?}");
+    // Without a refusal, a full shard is split as ever.
+    assert_eq!(with_backlog(vec![shard(0, 1, records(850), 60)], 0.0, 0.0)[0].action.word(), "split");
 }
 
 /// Splits and merges as a plan says.
@@ -216,7 +292,7 @@ fn observe(ranges: &[HashRange], keys: &[(u128, u64)]) -> Observed {
         let total = own.iter().map(|(_, load)| load).sum();
         observed(number, *range, Second { records: total, bytes: total, throttles: 0 }, 60, sketch)
     };
-    Observed { shards: ranges.iter().zip(0..).map(shard).collect() }
+    Observed { shards: ranges.iter().zip(0..).map(shard).collect(), backlog: None }
 }
 
 proptest! {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anabranch_model::laws::reference::{ReferenceTables, SimpleStreams};
 use anabranch_model::table::Value;
 use anabranch_model::{Clock, HashKey, HashRange, Shard, ShardId, ShardSource, TableName, TableStore};
-use anabranch_producer::scaler::{Scaler, ScalerSettings, ScalerTable, TABLE_DEFAULT};
+use anabranch_producer::scaler::{Backlog, Scaler, ScalerSettings, ScalerTable, TABLE_DEFAULT};
 use anabranch_producer::traffic::{Second, ShardSnapshot, Sketch};
 use world::{RuntimeClock, pause, stream, streams};
 
@@ -55,7 +55,7 @@ impl World {
             ShardSnapshot { shard: shard.id.clone(), range, seconds, sketch, active: 0 }
         };
         let shards: Vec<_> = self.open().await.iter().map(snapshot).collect();
-        self.table().await.tell(&stream(), process, &shards, self.clock.now()).await.unwrap();
+        self.table().await.tell(&stream(), process, &shards, None, self.clock.now()).await.unwrap();
     }
 
     /// Time passes for everybody.
@@ -202,4 +202,29 @@ async fn many_shards_are_told_in_several_items_and_read_as_one() {
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].shards.len(), 150);
     assert_eq!(told[0].shards[149].shard, ShardId::numbered(149));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_told_and_decides() {
+    let world = World::new(1).await;
+    world.tell("one", 1_000).await;
+    let (table, now) = (world.table().await, world.clock.now());
+    let told = table.told(&stream(), now.minus(seconds(5))).await.unwrap();
+    assert_eq!(told[0].backlog, None, "nobody has said anything");
+    let tell = async |growth| {
+        let backlog = Backlog { place: "submissions".to_owned(), records: 4_000.0, growth };
+        table.tell(&stream(), "one", &told[0].shards, Some(&backlog), now).await.unwrap();
+        let again = table.told(&stream(), now.minus(seconds(5))).await.unwrap();
+        assert_eq!(again[0].backlog, Some(backlog));
+    };
+    let mut scaler = world.scaler("one", ScalerSettings::default()).await;
+    // It is full, but half of that only makes up for what was.
+    tell(-500.0).await;
+    let decided = scaler.pass().await.unwrap().unwrap();
+    assert_eq!((decided[0].action.word(), world.open().await.len()), ("hold", 1), "{decided:?}");
+    let written = table.decisions(&stream(), 10).await.unwrap();
+    assert_eq!(written.len(), 1, "a decision to leave a shard alone is written down as well");
+    tell(2_000.0).await;
+    scaler.pass().await.unwrap();
+    assert_eq!(world.open().await.len(), 5, "three times what it takes");
 }

@@ -1,154 +1,62 @@
 //! Telemetry with the real binary: a server with limits, a fleet, `flows/telemetry.toml`, and what is in the stream at the end;
-//! the bot is killed on the way. And files that cannot be run.
+//! the bot is killed on the way, or the whole server with it. And files that cannot be run.
 
 mod harness;
 
-use std::collections::{BTreeMap, HashSet};
-use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::sync::mpsc;
+use std::path::Path;
+use std::process::Command;
 
-use harness::{Data, PATIENCE, Server, binary, finish, run};
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value as Json;
+use anabranch_model::Dice;
+use harness::telemetry::{Bot, LOOKS, Place, complete, flow, flow_with};
+use harness::{Data, Server, binary, run};
 
-/// How often something is looked at before the test gives up; each look is a process.
-const LOOKS: usize = 2_000;
-
-fn flow() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").join("flows/telemetry.toml")
+fn bot(data: &Data, file: &Path) -> Bot {
+    let mut command = binary();
+    command.arg("run").arg(file).arg("--data").arg(data.path());
+    Bot::start(command)
 }
 
-/// `anabranch run`, which has said that it runs.
-struct Bot {
-    child: Option<Child>,
-    log: Option<std::thread::JoinHandle<String>>,
+/// Commands on a directory.
+fn on(data: &Data) -> impl Fn(&[&str]) -> Command {
+    |arguments| data.command_on(arguments[0], &arguments[1..])
 }
 
-impl Bot {
-    #[track_caller]
-    fn start(data: &Data, file: &Path) -> Self {
-        let mut command: Command = binary();
-        let mut child =
-            command.arg("run").arg(file).arg("--data").arg(data.path()).spawn().expect("the binary");
-        let mut stderr = child.stderr.take().expect("a pipe");
-        let log = std::thread::spawn(move || {
-            let mut text = Vec::new();
-            stderr.read_to_end(&mut text).expect("the log");
-            String::from_utf8_lossy(&text).into_owned()
-        });
-        let stdout = child.stdout.take().expect("a pipe");
-        let (sender, receiver) = mpsc::sync_channel(1);
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            let _ = BufReader::new(stdout).read_line(&mut line);
-            let _ = sender.send(line);
-        });
-        let line = receiver.recv_timeout(PATIENCE).unwrap_or_default();
-        if !line.starts_with("anabranch runs ") {
-            let _ = child.kill();
-            panic!("it does not run: {line} {}", log.join().expect("the log"));
-        }
-        Bot { child: Some(child), log: Some(log) }
-    }
-
-    #[track_caller]
-    fn stop(mut self) {
-        let child = self.child.take().expect("it runs");
-        kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");
-        let ran = finish(child);
-        assert_eq!(ran.code, 0, "{}", self.log.take().expect("a log").join().expect("the log"));
-    }
+fn serve(data: &Data, config: &str) -> Server {
+    let path = data.path().with_extension("toml");
+    std::fs::write(&path, config).expect("a file");
+    Server::start(&data.path(), &["--config", path.to_str().expect("a path")])
 }
 
-impl Drop for Bot {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+/// Makes everything that the flow names.
+fn prepare(data: &Data) {
+    for queue in ["submissions", "submissions-broken", "submissions-dead"] {
+        run(data.command_on("queue", ["create", queue])).succeeded();
     }
+    data.stream(&["create", "events"]).succeeded();
 }
 
 /// A server with limits and everything that the flow names.
 fn prepared() -> (Data, Server) {
     let data = Data::new();
-    let config = data.path().with_extension("toml");
-    std::fs::write(&config, "shard_limits = true\n").expect("a file");
-    let server = Server::start(&data.path(), &["--config", config.to_str().expect("a path")]);
-    for queue in ["submissions", "submissions-broken", "submissions-dead"] {
-        run(data.command_on("queue", ["create", queue])).succeeded();
-    }
-    data.stream(&["create", "events"]).succeeded();
+    let server = serve(&data, "shard_limits = true\n");
+    prepare(&data);
     (data, server)
-}
-
-fn left(data: &Data, queue: &str) -> u64 {
-    let listed = run(data.command_on("queue", ["ls", queue, "--json"])).json();
-    let queues = listed["queues"].as_array().expect("queues").clone();
-    let found = queues.into_iter().find(|found| found["name"] == queue).expect("the queue");
-    ["visible", "in_flight", "delayed"].iter().map(|name| found[*name].as_u64().expect("a count")).sum()
-}
-
-#[track_caller]
-fn drained(data: &Data) {
-    for _ in 0..LOOKS {
-        if left(data, "submissions") == 0 {
-            return;
-        }
-    }
-    panic!("{} submissions are left", left(data, "submissions"));
-}
-
-/// The events in the stream by submission, repetitions dropped, and how many were dropped.
-fn events(data: &Data) -> (BTreeMap<String, Vec<u64>>, usize) {
-    let tail =
-        data.stream(&["tail", "events", "--from", "trim-horizon", "--no-follow", "--json"]).succeeded();
-    let (mut seen, mut events, mut repeated) = (HashSet::new(), BTreeMap::<String, Vec<u64>>::new(), 0);
-    for line in tail.json_lines() {
-        let event: Json = serde_json::from_str(line["data"].as_str().expect("text")).expect("an event");
-        match seen.insert(event["event_id"].to_string()) {
-            true => {
-                let submission = event["submission_id"].as_str().expect("an id").to_owned();
-                events.entry(submission).or_default().push(event["order"].as_u64().expect("an order"));
-            }
-            false => repeated += 1,
-        }
-    }
-    (events, repeated)
-}
-
-#[track_caller]
-fn complete(events: &BTreeMap<String, Vec<u64>>, report: &Json) {
-    for (submission, orders) in events {
-        assert!(orders.iter().copied().eq(0..orders.len() as u64), "{submission}: {orders:?}");
-    }
-    let count: usize = events.values().map(Vec::len).sum();
-    assert_eq!(
-        (Json::from(events.len()), Json::from(count)),
-        (report["valid"].clone(), report["events"].clone())
-    );
-}
-
-fn fleet(data: &Data, rate: &str, seconds: &str) -> Json {
-    run(data
-        .command_on("fleet", ["submissions", "--rate", rate, "--duration", seconds, "--seed", "3", "--json"]))
-    .json()
 }
 
 #[test]
 fn every_event_of_a_fleet_arrives_once_and_in_order() {
     let (data, _server) = prepared();
-    let bot = Bot::start(&data, &flow());
-    let report = fleet(&data, "60", "4s");
-    drained(&data);
-    let (events, repeated) = events(&data);
-    complete(&events, &report);
+    let on = on(&data);
+    let place = Place(&on);
+    let bot = bot(&data, &flow());
+    let report = place.fleet("60", "4s", "3");
+    place.drained();
+    let (events, repeated) = place.events();
+    complete(&events, std::slice::from_ref(&report));
     assert_eq!(repeated, 0, "without a fault nothing is repeated");
     assert!(report["broken"].as_u64().expect("a count") > 0, "{report}");
-    assert!(left(&data, "submissions-broken") > 0, "a sample is kept");
-    assert_eq!(left(&data, "submissions-dead"), 0);
+    assert!(place.left("submissions-broken") > 0, "a sample is kept");
+    assert_eq!(place.left("submissions-dead"), 0);
     // The process tells its traffic to whoever asks.
     let traffic = data.stream(&["traffic", "events", "--json"]).json();
     assert_eq!(traffic["shards"][0]["known"], true, "{traffic}");
@@ -158,27 +66,63 @@ fn every_event_of_a_fleet_arrives_once_and_in_order() {
 #[test]
 fn a_bot_that_is_killed_loses_nothing() {
     let (data, _server) = prepared();
+    let on = on(&data);
+    let place = Place(&on);
     // Others wait for what a killed bot has in hand no longer than this.
-    let text = std::fs::read_to_string(flow())
-        .expect("the flow")
-        .replace("visibility_timeout = 60", "visibility_timeout = 3");
+    let text = flow_with(&[("visibility_timeout = 60", "visibility_timeout = 3")]);
     let file = data.path().with_extension("flow.toml");
     std::fs::write(&file, text).expect("a file");
-    let report = fleet(&data, "200", "2s");
+    let report = place.fleet("200", "2s", "3");
     for _ in 0..3 {
-        let before = left(&data, "submissions");
-        let bot = Bot::start(&data, &file);
+        let before = place.left("submissions");
+        let bot = bot(&data, &file);
         for _ in 0..LOOKS {
-            if left(&data, "submissions") < before {
+            if place.left("submissions") < before {
                 break;
             }
         }
         drop(bot);
     }
-    let bot = Bot::start(&data, &file);
-    drained(&data);
+    let bot = bot(&data, &file);
+    place.drained();
     bot.stop();
-    complete(&events(&data).0, &report);
+    complete(&place.events().0, &[report]);
+}
+
+#[test]
+fn a_server_that_is_killed_with_its_bot_loses_nothing() {
+    for seed in 0..2 {
+        let data = Data::new();
+        let text = flow_with(&[
+            ("visibility_timeout = 60", "visibility_timeout = 2"),
+            // A submission that was in hand at every death is still none to give up.
+            ("max_retry_attempts = 3", "max_retry_attempts = 100"),
+            ("observation_period = 10", "observation_period = 1"),
+            ("entry_lifetime = 60", "entry_lifetime = 2"),
+            ("merge_cooldown = 300", "merge_cooldown = 2"),
+        ]);
+        std::fs::write(data.path().with_extension("flow.toml"), text).expect("a file");
+        let config = "shard_limits = true\nflows = [\"data.flow.toml\"]\n";
+        let mut server = serve(&data, config);
+        prepare(&data);
+        let (on, dice) = (on(&data), Dice::new(seed));
+        let place = Place(&on);
+        let mut reports = Vec::new();
+        for round in 0..5 {
+            reports.push(place.fleet("200", "1s", &format!("{}", seed * 100 + round)));
+            // A death at any moment: while much waits, while little does, while shards are split or merged.
+            for _ in 0..dice.roll() % 12 {
+                place.left("submissions");
+            }
+            server.kill();
+            server = serve(&data, config);
+        }
+        place.drained();
+        let (events, _) = place.events();
+        complete(&events, &reports);
+        assert_eq!(place.left("submissions-dead"), 0);
+        server.stop().succeeded();
+    }
 }
 
 #[test]
@@ -221,6 +165,16 @@ fn files_that_cannot_be_run_say_where_and_why() {
         "schema = \"/no/such.json\"",
         &["/no/such.json", "line "],
     );
+    let schema = data.path().with_extension("schema.json");
+    let schema = schema.to_str().expect("a path");
+    for wrong in ["{", "{\"type\": 7}", "{\"format\": \"no-such-format\"}"] {
+        std::fs::write(schema, wrong).expect("a file");
+        refused(
+            "# schema = \"docs/telemetry-submission.schema.json\"",
+            &format!("schema = \"{schema}\""),
+            &["data.schema.json cannot be used", "line "],
+        );
+    }
     refused(
         "sink = { stream = \"events\" }",
         "sink = { stream = \"missing\" }",

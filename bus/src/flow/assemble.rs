@@ -149,7 +149,8 @@ impl Assembly<'_> {
         let Some(stream) = &self.bot.sink.get_ref().stream else {
             return Err(self.text.error(self.bot.sink.span(), "the sink is none", "name a stream"));
         };
-        let telemetry = Telemetry { text: self.text, spec, ports: self.ports, bot: name };
+        let (text, ports, waits) = (self.text, self.ports, queue.name.clone());
+        let telemetry = Telemetry { text, spec, ports, queue: waits, bot: name };
         let producer = telemetry.producer(stream.get_ref(), stream.span()).await?;
         let sink = Arc::new(Telemetry::sink(&producer));
         let mut builder = Bot::builder(name, Source::Queue(queue), sink, self.ports.clock.clone());

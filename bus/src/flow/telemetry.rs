@@ -17,7 +17,7 @@ use super::error::{FlowError, Text};
 use crate::bot::BotBuilder;
 use crate::pause::stopped;
 use crate::source::Queue;
-use crate::telemetry::{Explode, Exploder, SUBMISSION_SCHEMA, Samples, StreamRuns};
+use crate::telemetry::{Explode, Exploder, SUBMISSION_SCHEMA, Samples, StreamRuns, Yield, waiting};
 
 /// Of how many broken submissions one is kept, unless the file says otherwise.
 const SAMPLES_ONE_IN: u64 = 10;
@@ -136,6 +136,8 @@ pub(super) struct Telemetry<'a> {
     pub(super) text: &'a Text,
     pub(super) spec: &'a TelemetrySpec,
     pub(super) ports: &'a Ports,
+    /// Where submissions wait.
+    pub(super) queue: QueueName,
     /// The bot, which names its process to the others.
     pub(super) bot: &'a str,
 }
@@ -166,9 +168,10 @@ impl Telemetry<'_> {
         producer: Producer,
     ) -> Result<BotBuilder, FlowError> {
         let step = Explode::new(self.exploder()?, self.samples().await?, self.ports.clock.clone());
+        let yielded = step.yielded();
         let mut builder = builder.step(Arc::new(step));
         if let Some(monitor) = &self.spec.traffic_monitor {
-            builder = self.scaled(builder, &producer, *monitor.get_ref(), monitor.span()).await?;
+            builder = self.scaled(builder, &producer, yielded, *monitor.get_ref(), monitor.span()).await?;
         }
         Ok(builder.beside(move |mut ended| async move {
             stopped(&mut ended).await;
@@ -206,6 +209,7 @@ impl Telemetry<'_> {
         &self,
         builder: BotBuilder,
         producer: &Producer,
+        yielded: Arc<Yield>,
         settings: ScalerSettings,
         at: Range<usize>,
     ) -> Result<BotBuilder, FlowError> {
@@ -220,9 +224,11 @@ impl Telemetry<'_> {
         let (streams, stream) = (self.ports.streams.clone(), producer.stream().clone());
         let scaler = Scaler::new(streams, table.clone(), stream, &process, settings, clock.clone(), seed);
         let (scaler, producer) = (scaler.map_err(refuse)?, producer.clone());
+        let (queues, period) = (self.ports.queues.clone(), settings.observation_period);
+        let waiting = Some(waiting(queues, self.queue.clone(), yielded, period));
         let builder = builder.beside(move |mut ended| async move {
             let stop = async move { stopped(&mut ended).await };
-            report(producer, table, process, settings.interval_length, clock, stop).await;
+            report(producer, table, process, settings.interval_length, waiting, clock, stop).await;
         });
         Ok(builder.beside(move |mut ended| async move {
             scaler.run(async move { stopped(&mut ended).await }).await

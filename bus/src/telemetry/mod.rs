@@ -13,7 +13,9 @@
 mod explode;
 mod sink;
 mod step;
+mod waiting;
 
 pub use explode::{Broken, Exploder, SUBMISSION_SCHEMA};
 pub use sink::{StreamRuns, Tally};
 pub use step::{Explode, Samples};
+pub use waiting::{Yield, waiting};

@@ -12,6 +12,7 @@ use metrics::Counter;
 use serde_json::json;
 
 use super::explode::{Broken, Exploder};
+use super::waiting::Yield;
 use crate::event::Event;
 use crate::step::{Refusal, Step};
 
@@ -33,13 +34,19 @@ pub struct Explode {
     broken: AtomicU64,
     /// Looked up once, for submissions are many.
     submissions: Counter,
+    yielded: Arc<Yield>,
 }
 
 impl Explode {
     /// The step for submissions of a schema.
     pub fn new(exploder: Exploder, samples: Option<Samples>, clock: Arc<dyn Clock>) -> Self {
         let submissions = metrics::counter!("anabranch_telemetry_submissions_total");
-        Explode { exploder, samples, clock, broken: AtomicU64::new(0), submissions }
+        Explode { exploder, samples, clock, broken: AtomicU64::new(0), submissions, yielded: Arc::default() }
+    }
+
+    /// What came of messages so far.
+    pub fn yielded(&self) -> Arc<Yield> {
+        self.yielded.clone()
     }
 
     /// Keeps a sample. The message is done with only if that succeeded, or none was due.
@@ -85,6 +92,7 @@ impl Step for Explode {
     async fn apply(&self, event: Event) -> Result<Vec<Event>, Refusal> {
         match self.exploder.explode(&event.data, self.clock.now()) {
             Ok(submission) => {
+                self.yielded.add(submission.events.len());
                 self.submissions.increment(1);
                 let Event { origin, at, attempt, .. } = event;
                 let key = Bytes::from(submission.id);
@@ -93,6 +101,7 @@ impl Step for Explode {
                 Ok(made.map(event).collect())
             }
             Err(broken) => {
+                self.yielded.add(0);
                 self.keep(&event, &broken).await?;
                 tracing::debug!(origin = %event.origin, %broken, "a broken submission is dropped");
                 Ok(Vec::new())

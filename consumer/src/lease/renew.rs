@@ -73,7 +73,8 @@ async fn renew_round(book: &Book, settings: &Settings, round: Duration, next: Du
         }
     };
     let mut all = book.all();
-    all.sort_by_key(|held| held.expires_at());
+    // Checkpoints renew too, while this sorts: each is asked once, or the order would contradict itself.
+    all.sort_by_cached_key(|held| held.expires_at());
     stream::iter(all).for_each_concurrent(CALLS_MAX, renew).await;
 }
 

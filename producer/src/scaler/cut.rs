@@ -69,10 +69,18 @@ impl Part {
     }
 }
 
-/// Cuts the load `demand`, spread as the sketch says, into at most `parts_max` parts of at most `target` each.
-pub fn cuts(sketch: &Sketch, dimension: Dimension, demand: f64, target: f64, parts_max: usize) -> Cuts {
+/// Cuts the load `demand`, spread as the sketch says, into at most `parts_max` parts of at most `target` each. Of it, `taken` is
+/// what the shard took: a key has brought its share of that, and nobody knows that it would have brought more. What only
+/// waits comes with keys of its own.
+pub fn cuts(
+    sketch: &Sketch,
+    dimension: Dimension,
+    [demand, taken]: [f64; 2],
+    target: f64,
+    parts_max: usize,
+) -> Cuts {
     let mut result = Cuts::default();
-    let mut parts = vec![Part { stretches: stretches(sketch, dimension, demand), done: false }];
+    let mut parts = vec![Part { stretches: stretches(sketch, dimension, demand, taken), done: false }];
     loop {
         let heavy = parts.iter_mut().filter(|part| !part.done && part.weight() > target);
         let Some(part) = heavy.max_by(|a, b| a.weight().total_cmp(&b.weight())) else { break };
@@ -175,14 +183,14 @@ fn split(part: &mut Part, at: u128) -> Part {
 }
 
 /// The range of a sketch as stretches: heavy keys by themselves, and what is left of each bucket around them.
-fn stretches(sketch: &Sketch, dimension: Dimension, demand: f64) -> Vec<Stretch> {
+fn stretches(sketch: &Sketch, dimension: Dimension, demand: f64, taken: f64) -> Vec<Stretch> {
     let range = sketch.range();
     let total: f64 = sketch.buckets().iter().map(|load| dimension.of(*load)).sum();
-    let unit = if total > 0.0 { demand / total } else { 0.0 };
+    let [unit, of_key] = [demand, taken].map(|load| if total > 0.0 { load / total } else { 0.0 });
     let mut hitters: Vec<(u128, f64)> = sketch
         .hitters()
         .iter()
-        .map(|hitter| (hitter.key.get(), dimension.of(hitter.sure()) * unit))
+        .map(|hitter| (hitter.key.get(), dimension.of(hitter.sure()) * of_key))
         .filter(|(_, weight)| *weight > 0.0)
         .collect();
     hitters.sort_by_key(|hitter| hitter.0);
@@ -249,7 +257,7 @@ mod tests {
     #[test]
     fn an_even_load_is_cut_in_the_middle() {
         let keys: Vec<_> = (0..4096u128).map(|number| (number << 116, 1.0)).collect();
-        let cuts = cuts(&sketch(HashRange::ALL, &keys), Dimension::Records, 1.5, 0.8, 10);
+        let cuts = cuts(&sketch(HashRange::ALL, &keys), Dimension::Records, [1.5, 1.5], 0.8, 10);
         let middle = (1u128 << 127) as f64;
         assert_eq!(cuts.at.len(), 1);
         assert!((cuts.at[0].get() as f64 / middle - 1.0).abs() < 0.02, "{cuts:?}");
@@ -259,7 +267,7 @@ mod tests {
     #[test]
     fn a_load_on_one_side_is_cut_there() {
         let keys: Vec<_> = (0..1000u128).map(|number| (number << 110, 1.0)).collect();
-        let cuts = cuts(&sketch(HashRange::ALL, &keys), Dimension::Records, 1.5, 0.8, 10);
+        let cuts = cuts(&sketch(HashRange::ALL, &keys), Dimension::Records, [1.5, 1.5], 0.8, 10);
         assert_eq!(cuts.at.len(), 1);
         assert!(cuts.at[0].get() < 1000 << 110, "{cuts:?}");
     }
@@ -269,7 +277,7 @@ mod tests {
         let mut keys: Vec<_> = (0..1000u128).map(|number| (number << 118, 1.0)).collect();
         let hot = 500u128 << 118 | 7;
         keys.push((hot, 3_000.0));
-        let cuts = cuts(&sketch(HashRange::ALL, &keys), Dimension::Records, 1.6, 0.8, 10);
+        let cuts = cuts(&sketch(HashRange::ALL, &keys), Dimension::Records, [1.6, 1.6], 0.8, 10);
         assert_eq!(cuts.at, [HashKey::new(hot), HashKey::new(hot + 1)]);
         assert_eq!(cuts.hot.iter().map(|hot| hot.0).collect::<Vec<_>>(), [HashKey::new(hot)]);
     }
@@ -277,15 +285,26 @@ mod tests {
     #[test]
     fn a_key_that_is_alone_is_named_and_not_cut() {
         let only = sketch(HashRange::ALL, &[(77, 5_000.0)]);
-        let cuts = cuts(&only, Dimension::Bytes, 1.2, 0.8, 10);
+        let cuts = cuts(&only, Dimension::Bytes, [1.2, 1.2], 0.8, 10);
         assert_eq!(cuts.at, []);
         assert_eq!(cuts.hot, [(HashKey::new(77), 1.2)]);
     }
 
     #[test]
+    fn what_waits_is_not_more_of_the_keys_that_came() {
+        // Forty keys, each a fortieth of what the shard took, and twelve times as much is to be taken.
+        let keys: Vec<_> = (0..40u128).map(|number| ((number << 121) | (number * 977), 1.0)).collect();
+        let cuts = cuts(&sketch(HashRange::ALL, &keys), Dimension::Records, [12.0, 1.0], 0.72, 100);
+        assert!(cuts.hot.is_empty(), "{cuts:?}");
+        assert!((16..=24).contains(&cuts.at.len()), "about equal parts: {}", cuts.at.len());
+        let narrow = cuts.at.windows(2).filter(|pair| pair[1].get() - pair[0].get() < 1 << 110).count();
+        assert_eq!(narrow, 0, "no shard for a key that will not come again: {cuts:?}");
+    }
+
+    #[test]
     fn there_are_as_many_parts_as_there_have_to_be() {
         let keys: Vec<_> = (0..4096u128).map(|number| (number << 116, 1.0)).collect();
-        let cuts = cuts(&sketch(HashRange::ALL, &keys), Dimension::Records, 2.9, 1.0, 10);
+        let cuts = cuts(&sketch(HashRange::ALL, &keys), Dimension::Records, [2.9, 2.9], 1.0, 10);
         let third = (u128::MAX / 3) as f64;
         let parts: Vec<f64> = cuts.at.iter().map(|at| at.get() as f64 / third).collect();
         assert_eq!(parts.len(), 2, "{parts:?}");
@@ -296,8 +315,8 @@ mod tests {
     fn a_spike_is_cut_into_several_parts_at_once_and_no_more_than_allowed() {
         let keys: Vec<_> = (0..4096u128).map(|number| (number << 116, 1.0)).collect();
         let sketch = sketch(HashRange::ALL, &keys);
-        assert_eq!(cuts(&sketch, Dimension::Records, 3.0, 0.8, 10).at.len(), 3);
-        let few = cuts(&sketch, Dimension::Records, 3.0, 0.8, 3);
+        assert_eq!(cuts(&sketch, Dimension::Records, [3.0, 3.0], 0.8, 10).at.len(), 3);
+        let few = cuts(&sketch, Dimension::Records, [3.0, 3.0], 0.8, 3);
         assert_eq!((few.at.len(), few.short), (2, true));
     }
 
@@ -315,7 +334,7 @@ mod tests {
             let mut range = HashRange::new(HashKey::new(first), HashKey::new(last)).unwrap();
             let keys = (last - first).saturating_add(1);
             let loads: Vec<_> = loads.iter().map(|(key, load)| (first + key % keys, *load)).collect();
-            let cuts = cuts(&sketch(range, &loads), Dimension::Records, demand, 0.8, parts);
+            let cuts = cuts(&sketch(range, &loads), Dimension::Records, [demand, demand], 0.8, parts);
             prop_assert!(cuts.at.len() < parts.max(1));
             for at in &cuts.at {
                 let [lower, upper] = range.split_at(*at).unwrap();

@@ -8,6 +8,7 @@ use anabranch_model::{
     Clock, Dice, Error, HashKey, HashRange, Result, Shard, ShardGraph, ShardId, StreamName, StreamStore,
 };
 
+use super::backlog;
 use super::decision::{Action, Decision};
 use super::lease::{LEASE_TIME, Lease};
 use super::plan::{Observed, ObservedShard, plan};
@@ -125,7 +126,9 @@ impl Scaler {
         let (now, wall) = (self.clock.elapsed(), self.clock.now());
         let stale = (self.settings.interval_length * STALE_INTERVALS).max(STALE_MIN);
         let mut traffic: HashMap<ShardId, ShardSnapshot> = HashMap::new();
+        let mut waiting = Vec::new();
         for told in self.table.told(&self.stream, wall.minus(stale)).await? {
+            waiting.extend(told.backlog);
             for snapshot in told.shards {
                 match traffic.get_mut(&snapshot.shard) {
                     Some(known) => known.add(&snapshot),
@@ -137,7 +140,7 @@ impl Scaler {
         let looked = std::mem::replace(&mut self.looked, true);
         let open: Vec<&Shard> = graph.open().collect();
         self.seen.retain(|id, _| open.iter().any(|shard| shard.id == *id));
-        let mut observed = Observed::default();
+        let mut observed = Observed { backlog: backlog::total(waiting), ..Observed::default() };
         for shard in open {
             let Some(range) = shard.range else { continue };
             let seen = *self.seen.entry(shard.id.clone()).or_insert_with(|| looked.then_some(now));

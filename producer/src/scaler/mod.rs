@@ -8,6 +8,7 @@
 //!
 //! Look at [`plan()`] first: everything that is decided is decided there, from values alone.
 
+mod backlog;
 mod cut;
 mod decision;
 mod drive;
@@ -17,6 +18,7 @@ mod report;
 mod settings;
 mod table;
 
+pub use backlog::{Backlog, Depth, Waiting};
 pub use cut::{Cuts, Dimension, cuts};
 pub use decision::{Action, Decision, Figures};
 pub use drive::Scaler;

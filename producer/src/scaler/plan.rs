@@ -1,8 +1,11 @@
 //! What to do about a stream, decided from what was observed and from nothing else.
 //!
 //! A shard is split when it was too full on average over the observation period and still is at its end. Two neighbours
-//! are merged when what both carry together would leave one shard nearly empty, over all that is remembered. What must
-//! hold: no shard appears in two decisions that change something; nothing is decided about a shard that is not known for
+//! are merged when what both carry together would leave one shard nearly empty, over all that is remembered. If it is known
+//! what waits in front of the stream, shards that are full only because they catch up are left alone: that has to end before
+//! what would be made for it could be merged again.
+//!
+//! What must hold: no shard appears in two decisions that change something; nothing is decided about a shard that is not known for
 //! long enough; the number of shards stays within its bounds; and since the sum of a merged pair is below the threshold
 //! of merging, which is below that of splitting, what was merged is not split for the same load.
 
@@ -11,6 +14,7 @@ use std::time::Duration;
 
 use anabranch_model::{HashRange, ShardId};
 
+use super::backlog::Backlog;
 use super::cut::{Dimension, cuts};
 use super::decision::{Action, Decision, Figures};
 use super::settings::ScalerSettings;
@@ -21,6 +25,8 @@ use crate::traffic::{Second, ShardSnapshot};
 pub struct Observed {
     /// The open shards.
     pub shards: Vec<ObservedShard>,
+    /// What waits in front of the stream; none if nobody can say.
+    pub backlog: Option<Backlog>,
 }
 
 /// What is known about one shard.
@@ -44,6 +50,8 @@ const THROTTLED_RATIO_MIN: f64 = 0.5;
 const DEMAND_FACTOR_MAX: f64 = 4.0;
 /// How far below the threshold the parts of a split are aimed, so that the next ripple does not split them again.
 const TARGET_SHARE: f64 = 0.9;
+/// Less than this share more is no growth: what waits is counted while it changes.
+const NOISE: f64 = 0.05;
 
 /// What to do.
 pub fn plan(observed: &Observed, settings: &ScalerSettings) -> Vec<Decision> {
@@ -80,18 +88,105 @@ fn splits(observed: &Observed, settings: &ScalerSettings) -> Vec<Decision> {
             too_full(shard, traffic, settings).map(|figures| (shard, traffic, figures))
         })
         .collect();
+    if observed.backlog.is_some() && observed.shards.iter().any(|shard| is_fresh(shard, settings)) {
+        // What waits became more or fewer when there were other shards: it says nothing about these.
+        return Vec::new();
+    }
+    let needed = observed.backlog.as_ref().map(|backlog| needed(observed, backlog, &full, settings));
+    if let Some(needed) = &needed {
+        full.iter_mut().for_each(|(_, _, figures)| figures.demand = figures.usage * needed.times);
+    }
     // The fullest first: if there may be only few shards more, it gets them.
     full.sort_by(|a, b| b.2.demand.total_cmp(&a.2.demand));
     let mut room = settings.max_shards.saturating_sub(observed.shards.len());
     let mut decisions = Vec::new();
+    if let Some(needed) = needed.filter(|needed| !needed.more) {
+        let stays = |figures: &Figures| figures.demand >= settings.split_usage_threshold;
+        let catch_up = full.extract_if(.., |(_, _, figures)| !stays(figures));
+        decisions.extend(catch_up.map(|(shard, _, figures)| catching_up(shard, needed.backlog, figures)));
+    }
+    let measured = observed.backlog.is_some();
+    let mut enough = match observed.backlog {
+        Some(_) => enough(&full, settings),
+        None => usize::MAX,
+    };
     for (shard, traffic, figures) in full {
-        let made = split(shard, traffic, figures, settings, room);
+        if enough == 0 {
+            // What is made now takes its share; the others are looked at again then.
+            break;
+        }
+        let made = split(shard, traffic, figures, settings, measured, room.min(enough));
         if let Action::Split { at, .. } = &made.action {
             room -= at.len();
+            enough -= at.len();
         }
         decisions.push(made);
     }
     decisions
+}
+
+/// What a backlog says about shards that are full.
+struct Needed<'a> {
+    backlog: &'a Backlog,
+    /// They should store so many times as much as they do.
+    times: f64,
+    /// The stream as a whole should store more than it does.
+    more: bool,
+}
+
+/// What keeps coming has to find room below the threshold; what waits may fill shards, and should be gone when those that are
+/// made for it can be merged again.
+fn needed<'a>(
+    observed: &Observed,
+    backlog: &'a Backlog,
+    full: &[(&ObservedShard, &ShardSnapshot, Figures)],
+    settings: &ScalerSettings,
+) -> Needed<'a> {
+    let seconds = (settings.observation_period.as_secs() as usize).max(1);
+    let all = observed.shards.iter().filter_map(|shard| shard.traffic.as_ref());
+    let all = all.map(|traffic| traffic.sum(seconds).records as f64 / seconds as f64).sum::<f64>();
+    let late = backlog.records / settings.merge_cooldown.as_secs_f64();
+    let more = backlog.growth + late > NOISE * all;
+    let stored: f64 = full.iter().map(|(_, _, figures)| figures.records * settings.max_records).sum();
+    let (coming, target) = (stored + backlog.growth, settings.split_usage_threshold * TARGET_SHARE);
+    let wanted = coming.max((coming + late) * target).max(0.0);
+    Needed { backlog, times: if stored > 0.0 { wanted / stored } else { 1.0 }, more }
+}
+
+/// How many shards more are enough for those that are full. Each by itself would be rounded up, and the load of one may go to
+/// another: a dozen that need a sixth more need two.
+fn enough(full: &[(&ObservedShard, &ShardSnapshot, Figures)], settings: &ScalerSettings) -> usize {
+    let target = settings.split_usage_threshold * TARGET_SHARE;
+    let shards: f64 = full.iter().map(|(_, _, figures)| figures.demand.max(target) / target).sum();
+    (shards.ceil() as usize).saturating_sub(full.len()).max(1)
+}
+
+/// Whether a shard that takes its part is younger than what is known about what waits.
+fn is_fresh(shard: &ObservedShard, settings: &ScalerSettings) -> bool {
+    let known = settings.observation_period + 2 * settings.interval_length;
+    shard.age.is_some_and(|age| age < known) && !is_idle(shard, settings)
+}
+
+/// Whether it is known that a shard carries next to nothing, as one does that was just merged.
+fn is_idle(shard: &ObservedShard, settings: &ScalerSettings) -> bool {
+    let Some(traffic) = shard.traffic.as_ref().filter(|traffic| !traffic.seconds.is_empty()) else {
+        return false;
+    };
+    let seconds = traffic.seconds.len().min((settings.observation_period.as_secs() as usize).max(1));
+    let threshold = settings.merge_usage_threshold;
+    figures(traffic.sum(seconds), seconds as f64, settings, threshold).usage <= threshold
+}
+
+fn catching_up(shard: &ObservedShard, backlog: &Backlog, figures: Figures) -> Decision {
+    let why = format!(
+        "{} % of its capacity, but no more than {} % is load that stays: {:.0} records wait at {}, in a second {:+.0}",
+        (figures.usage * 100.0).round(),
+        (figures.demand * 100.0).round(),
+        backlog.records,
+        backlog.place,
+        backlog.growth,
+    );
+    Decision { action: Action::Hold { shard: shard.shard.clone() }, figures, why }
 }
 
 /// The figures of a shard that is too full, and has been for long enough.
@@ -120,6 +215,7 @@ fn split(
     traffic: &ShardSnapshot,
     figures: Figures,
     settings: &ScalerSettings,
+    measured: bool,
     room: usize,
 ) -> Decision {
     let percent = |share: f64| (share * 100.0).round();
@@ -136,7 +232,9 @@ fn split(
     let target = settings.split_usage_threshold * TARGET_SHARE;
     // A shard that refused needs a second one, however little it took.
     let demand = figures.demand.max(target * 1.01);
-    let found = cuts(&traffic.sketch, dimension, demand, target, room + 1);
+    // Refusals are of the keys that came; what waits elsewhere is not.
+    let taken = if measured { figures.usage.min(demand) } else { demand };
+    let found = cuts(&traffic.sketch, dimension, [demand, taken], target, room + 1);
     let hot: Vec<_> =
         found.hot.iter().map(|(key, load)| format!("key {key} alone brings {} %", percent(*load))).collect();
     let id = shard.shard.clone();

@@ -3,7 +3,7 @@
 //! ```text
 //!   stream (hash) │ entry (range)                    │ attributes
 //!   orders        │ lease                            │ owner, version, duration_ms
-//!                 │ traffic#<process>#<part>         │ at, traffic, expires
+//!                 │ traffic#<process>#<part>         │ at, traffic, place, waiting, growth, expires
 //!                 │ decision#<milliseconds>#<number> │ at, kind, action, why, usage …, result, expires
 //! ```
 
@@ -15,6 +15,7 @@ use anabranch_model::table::{
 };
 use anabranch_model::{Error, Result, StreamName, TableName, TableStore, Timestamp};
 
+use super::backlog::Backlog;
 use super::decision::Decision;
 use crate::traffic::{ShardSnapshot, decode, encode};
 
@@ -26,6 +27,10 @@ const ENTRY: &str = "entry";
 const EXPIRES: &str = "expires";
 const AT: &str = "at";
 const TRAFFIC: &str = "traffic";
+/// What waits in front of the process, where, and how many records more it becomes in a second.
+const PLACE: &str = "place";
+const WAITING: &str = "waiting";
+const GROWTH: &str = "growth";
 const TRAFFIC_PREFIX: &str = "traffic#";
 const DECISION_PREFIX: &str = "decision#";
 /// Shards whose traffic fits into one item, however busy they are.
@@ -44,6 +49,8 @@ pub struct Told {
     pub at: Timestamp,
     /// The traffic of its shards.
     pub shards: Vec<ShardSnapshot>,
+    /// What waits in front of it, if it can say.
+    pub backlog: Option<Backlog>,
 }
 
 /// The table of a scaler.
@@ -86,13 +93,20 @@ impl ScalerTable {
         stream: &StreamName,
         process: &str,
         shards: &[ShardSnapshot],
+        backlog: Option<&Backlog>,
         now: Timestamp,
     ) -> Result<()> {
         for (part, shards) in shards.chunks(SHARDS_PER_ITEM).enumerate() {
-            let item = key(stream, &format!("{TRAFFIC_PREFIX}{process}#{part}"))
+            let mut item = key(stream, &format!("{TRAFFIC_PREFIX}{process}#{part}"))
                 .with(AT, now.as_millis())
                 .with(TRAFFIC, encode(shards))
                 .with(EXPIRES, now.plus(TRAFFIC_KEPT).as_millis() / 1000);
+            if let Some(backlog) = backlog.filter(|_| part == 0) {
+                item = item
+                    .with(PLACE, backlog.place.as_str())
+                    .with(WAITING, Value::number(&format!("{:.0}", backlog.records))?)
+                    .with(GROWTH, Value::number(&format!("{:.0}", backlog.growth))?);
+            }
             self.tables.write(&self.name, Write::put(item)).await?;
         }
         Ok(())
@@ -112,9 +126,13 @@ impl ScalerTable {
             let process =
                 entry.trim_start_matches(TRAFFIC_PREFIX).rsplit_once('#').map_or(entry, |(name, _)| name);
             let shards = decode(bytes)?;
+            let backlog = backlog(&item);
             match told.iter_mut().find(|known| known.process == process) {
-                Some(known) => known.shards.extend(shards),
-                None => told.push(Told { process: process.to_owned(), at, shards }),
+                Some(known) => {
+                    known.shards.extend(shards);
+                    known.backlog = known.backlog.take().or(backlog);
+                }
+                None => told.push(Told { process: process.to_owned(), at, shards, backlog }),
             }
         }
         Ok(told)
@@ -194,6 +212,14 @@ fn key_schema() -> KeySchema {
 
 pub(super) fn key(stream: &StreamName, entry: &str) -> Item {
     Item::new().with(STREAM, stream.as_str()).with(ENTRY, entry)
+}
+
+fn backlog(item: &Item) -> Option<Backlog> {
+    let count = |name| match item.get(name)? {
+        Value::Number(number) => number.as_i128().map(|number| number as f64),
+        _ => None,
+    };
+    Some(Backlog { place: text(item, PLACE)?.to_owned(), records: count(WAITING)?, growth: count(GROWTH)? })
 }
 
 pub(super) fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {

@@ -97,7 +97,7 @@ fn by_load(keys: &Keys, settings: &ScalerSettings, dice: &Dice) -> Needed {
     while passes < PASSES_MAX {
         let shards =
             ranges.iter().zip(0..).map(|(range, number)| observe(keys, *range, number, settings, dice));
-        let decisions = plan(&Observed { shards: shards.collect() }, settings);
+        let decisions = plan(&Observed { shards: shards.collect(), backlog: None }, settings);
         let mut after = ranges.clone();
         for decision in decisions {
             let Action::Split { shard, at } = decision.action else { continue };

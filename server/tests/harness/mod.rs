@@ -8,6 +8,7 @@
 pub mod http;
 pub mod laws;
 pub mod reference;
+pub mod telemetry;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};

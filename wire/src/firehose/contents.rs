@@ -31,7 +31,7 @@ pub(super) struct Contents {
 /// How records lie in an object.
 enum Packing {
     Plain,
-    Gzip(GzEncoder<Vec<u8>>),
+    Gzip(Box<GzEncoder<Vec<u8>>>),
 }
 
 impl Contents {
@@ -43,7 +43,7 @@ impl Contents {
         last: Arc<Mutex<SequenceNumber>>,
     ) -> Self {
         let packing = match definition.gzip {
-            true => Packing::Gzip(GzEncoder::new(Vec::new(), Compression::default())),
+            true => Packing::Gzip(Box::new(GzEncoder::new(Vec::new(), Compression::default()))),
             false => Packing::Plain,
         };
         Contents { streams, stream, shard, at, left: definition.size_mib << 20, packing, last }
