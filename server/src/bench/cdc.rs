@@ -3,12 +3,15 @@
 //! Every round of a case is a bot of its own that begins with the oldest change, so all rounds archive the same changes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch_bus::archive::{
     Blobs, Documents, KEY_DEFAULT, KeyTemplate, LINES_KEY_DEFAULT, Lines, Names, Shape,
 };
-use anabranch_bus::{BatchLimits, Bot, Changes, Event, Outcome, Shards, Sink, Source};
+use anabranch_bus::{
+    BatchLimits, Bot, Changes, Earlier, Event, Outcome, Refusal, Shards, Sink, Source, Step,
+};
 use anabranch_consumer::{InitialPosition, StreamChoice};
 use anabranch_engine::{Engine, SystemClock};
 use anabranch_model::table::{ChangeView, Write};
@@ -22,7 +25,7 @@ use tokio::sync::watch;
 use super::Setting;
 use super::cycles::bodies;
 use super::items;
-use super::machine::Machine;
+use super::machine::{Machine, processor_time};
 use super::plain_files::PlainFiles;
 use super::progress::Progress;
 use super::report::{Figure, Goal, Report, Unit};
@@ -68,8 +71,8 @@ pub(crate) async fn measure(setting: &Setting<'_>) -> Result<Report, Failure> {
         bench.batches(&mut report).await?;
     }
     report.notes.push(
-        "rows of 1 KiB, told of with their new image; each round is a bot of its own that begins with the oldest change, its \
-         leases and its start included"
+        "rows of 1 KiB, told of with their new image; each round is a bot of its own that begins with the oldest change; its \
+         leases and its start count among singles"
             .into(),
     );
     bench.subject.close().await?;
@@ -95,7 +98,7 @@ impl Bench<'_> {
         self.progress.say("change to blob");
         let captured = self.table("latency").await?;
         let (clock, data) = (SystemClock::new(), bodies(0));
-        let (bot, counted) = self.bot("latency", &captured, InitialPosition::TrimHorizon, false)?;
+        let (bot, counted) = self.bot("latency", &captured, usize::MAX, false)?;
         let (handle, running) = (bot.handle(), tokio::spawn(bot.run()));
         let mut heard = counted.subscribe();
         let (mut written, mut halves, mut tails) = (0, Vec::new(), Vec::new());
@@ -106,7 +109,7 @@ impl Bench<'_> {
                 let begun = clock.elapsed();
                 self.subject.engine().write(&captured.table, Write::put(item)).await?;
                 written += 1;
-                until(&mut heard, written as u64).await?;
+                until(&mut heard, |count| count.events >= written as u64).await?;
                 times.push((clock.elapsed() - begun).as_secs_f64() * 1_000.0);
             }
             // The first round finds a bot that is still taking its lease.
@@ -175,11 +178,14 @@ impl Bench<'_> {
         let wanted = self.setting.bounds.bytes() as usize / RECORD_BYTES;
         let changes = items::fill(self.subject.engine(), &captured.table, wanted).await?;
         let (mut engine, mut raw) = (Vec::new(), Vec::new());
+        let (mut starts, mut costs) = (Vec::new(), Vec::new());
         let mut payloads = None;
         for round in 0..self.setting.bounds.rounds {
             self.subject.upkeep().await?;
             let archived = self.archive(&format!("batches-{round}"), &captured, changes, true).await?;
-            engine.push(archived.bytes as f64 / archived.elapsed.as_secs_f64());
+            engine.push(archived.bytes as f64 / archived.working.as_secs_f64());
+            starts.push((archived.elapsed - archived.working).as_secs_f64() * 1_000.0);
+            costs.push(archived.processor.as_secs_f64() * 1_000_000.0 / changes as f64);
             let payloads = payloads.get_or_insert_with(|| Payloads::make(APPENDS, archived.bytes));
             self.subject.upkeep().await?;
             let written =
@@ -187,11 +193,17 @@ impl Bench<'_> {
             raw.push(written.bytes_per_second());
             self.progress.step();
         }
-        let what = "bytes of documents into compressed blobs of up to 8 MiB, beside appends of as many bytes: 1 KiB records in \
-                    batches of 500 from 8 writers";
+        let what = "bytes of documents into compressed blobs of up to 8 MiB, from the first change that is read to the last that \
+                    is durable, beside appends of as many bytes: 1 KiB records in batches of 500 from 8 writers";
         let figure =
             Figure::beside("batches", what, Unit::BytesPerSecond, Spread::of(engine), Spread::of(raw));
         report.figures.push(figure.aim(Goal::RatioAtLeast(BATCHES_GOAL)));
+        report.notes.push(format!(
+            "batches: {:.0} ms from the start of a bot to the first change that it reads; {:.1} µs of processor time a change, all \
+             threads together",
+            Spread::of(starts).median,
+            Spread::of(costs).median
+        ));
         Ok(())
     }
 
@@ -213,30 +225,33 @@ impl Bench<'_> {
     ) -> Result<Archived, Failure> {
         let clock = SystemClock::new();
         let begun = clock.elapsed();
-        let (bot, counted) = self.bot(name, captured, InitialPosition::TrimHorizon, lines)?;
+        let (bot, counted) = self.bot(name, captured, changes, lines)?;
         let (handle, running) = (bot.handle(), tokio::spawn(bot.run()));
-        until(&mut counted.subscribe(), changes as u64).await?;
-        let elapsed = clock.elapsed() - begun;
+        let mut heard = counted.subscribe();
+        until(&mut heard, |count| count.read > 0).await?;
+        let (first, processor) = (clock.elapsed(), processor_time());
+        until(&mut heard, |count| count.read >= changes as u64).await?;
+        // Nothing more comes, so the last batch of each shard need not wait for it.
         handle.stop();
+        until(&mut heard, |count| count.events >= changes as u64).await?;
+        let (elapsed, processor) = (clock.elapsed() - begun, processor_time().saturating_sub(processor));
         ended(running).await?;
-        let bytes = counted.borrow().bytes;
-        Ok(Archived { elapsed, bytes })
+        let (working, bytes) = (elapsed.saturating_sub(first - begun), counted.borrow().bytes);
+        Ok(Archived { elapsed, working, processor, bytes })
     }
 
-    /// A bot, and how many events it has made durable.
+    /// A bot for so many changes, and how many of them it has read and made durable.
     fn bot(
         &self,
         name: &str,
         captured: &Captured,
-        initial: InitialPosition,
+        changes: usize,
         lines: bool,
     ) -> Result<(Bot, watch::Sender<Count>), Failure> {
         let engine: Arc<Engine> = Arc::new(self.subject.engine().clone());
-        let names = Names {
-            keyspace: Some("bench".to_owned()),
-            table: Some(captured.table.to_string()),
-            ..Names::default()
-        };
+        // Each bot has an archive of its own: in that of another it would write over what is there.
+        let names =
+            Names { keyspace: Some("bench".to_owned()), table: Some(name.to_owned()), ..Names::default() };
         let (blobs, bucket) = (engine.clone(), self.bucket.clone());
         let sink: Arc<dyn Sink> = match lines {
             true => Arc::new(Lines { blobs, bucket, template: KeyTemplate::new(LINES_KEY_DEFAULT, &names)? }),
@@ -251,10 +266,11 @@ impl Bench<'_> {
             engine,
             &format!("leases-{name}"),
         );
-        shards.initial = initial;
+        shards.initial = InitialPosition::TrimHorizon;
         let documents = Documents { region: "bench".to_owned(), view: ChangeView::New, shape: Shape::Items };
         let mut builder = Bot::builder(name, Source::Shards(shards), sink, Arc::new(SystemClock::new()));
-        builder = builder.step(Arc::new(documents));
+        let reading = Reading { counted: counted.clone(), all: changes as u64, read: AtomicU64::new(0) };
+        builder = builder.step(Arc::new(reading)).step(Arc::new(documents));
         if lines {
             let age = Duration::from_millis(200);
             builder = builder.batch(BatchLimits { records: 10_000, bytes: 8 << 20, age });
@@ -263,9 +279,12 @@ impl Bench<'_> {
     }
 }
 
-async fn until(counted: &mut watch::Receiver<Count>, events: u64) -> Result<(), Failure> {
+async fn until(
+    counted: &mut watch::Receiver<Count>,
+    enough: impl FnMut(&Count) -> bool,
+) -> Result<(), Failure> {
     let late = || Failure::new("bench", "a bot does not get on", "report this");
-    match tokio::time::timeout(PATIENCE, counted.wait_for(|seen| seen.events >= events)).await {
+    match tokio::time::timeout(PATIENCE, counted.wait_for(enough)).await {
         Ok(Ok(_)) => Ok(()),
         _ => Err(late()),
     }
@@ -276,9 +295,10 @@ async fn ended(running: tokio::task::JoinHandle<ModelResult<()>>) -> Result<(), 
     Ok(ended.map_err(|error| Failure::new("bench", format!("a bot broke off: {error}"), "report this"))??)
 }
 
-/// What a bot has made durable.
+/// What a bot has read and made durable.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
+    read: u64,
     events: u64,
     bytes: u64,
 }
@@ -286,7 +306,35 @@ struct Count {
 /// What a bot has archived, and in which time.
 struct Archived {
     elapsed: Duration,
+    /// Without its start.
+    working: Duration,
+    /// Of all threads, in that time.
+    processor: Duration,
     bytes: u64,
+}
+
+/// A step that tells how many changes have come.
+struct Reading {
+    counted: watch::Sender<Count>,
+    /// As many as there are.
+    all: u64,
+    read: AtomicU64,
+}
+
+#[async_trait]
+impl Step for Reading {
+    fn name(&self) -> &str {
+        "reading"
+    }
+
+    async fn apply(&self, event: Event) -> Result<Vec<Event>, Refusal> {
+        // Told of are the first and the last: whoever waits is not to be woken for each.
+        let read = self.read.fetch_add(1, Ordering::Relaxed) + 1;
+        if read == 1 || read == self.all {
+            self.counted.send_modify(|count| count.read = count.read.max(read));
+        }
+        Ok(vec![event])
+    }
 }
 
 /// A sink that tells how much is durable in another.
@@ -306,6 +354,10 @@ impl Sink for Counting {
             count.bytes += bytes.iter().sum::<u64>();
         });
         outcomes
+    }
+
+    async fn earlier(&self, first: &Event) -> ModelResult<Option<Earlier>> {
+        self.sink.earlier(first).await
     }
 
     fn belong_together(&self, first: &Event, other: &Event) -> bool {

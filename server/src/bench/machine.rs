@@ -1,7 +1,9 @@
 //! Where the figures come from: cores, processor, memory, kernel and file system.
 
 use std::path::Path;
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 /// A machine as a reader of the figures needs to know it.
@@ -58,6 +60,12 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 fn kib_as_mib(value: &str) -> u64 {
     value.trim_end_matches("kB").trim().parse::<u64>().map_or(0, |kib| kib >> 10)
+}
+
+/// What this process has used of the processors so far.
+pub(crate) fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// The mount that holds a folder: the one with the longest path above it, the later of two with the same.

@@ -5,19 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anabranch_bus::telemetry::{Explode, Exploder, SUBMISSION_SCHEMA, StreamRuns};
-use anabranch_bus::{Bot, Queue, Source};
+use anabranch_bus::telemetry::{Explode, Exploder, SUBMISSION_SCHEMA, StreamRuns, Tally};
+use anabranch_bus::{Bot, Event, Handle, Outcome, Queue, Sink, Source};
 use anabranch_consumer::{DeadLetters, FailurePolicy, Finally};
 use anabranch_engine::{Engine, SystemClock};
 use anabranch_model::limits::MESSAGE_BATCH_MAX;
 use anabranch_model::{Clock, NewMessage, QueueName, QueueOptions, QueueStore};
 use anabranch_producer::{Producer, Settings};
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 
 use super::Setting;
-use super::machine::Machine;
+use super::machine::{Machine, processor_time};
 use super::progress::Progress;
 use super::report::{Figure, Goal, Report, Unit};
-use super::statistics::Spread;
+use super::statistics::{Spread, percentile, sorted};
 use super::subject::Subject;
 use super::tasks::{self, Task};
 use crate::failure::Failure;
@@ -25,8 +28,8 @@ use crate::fleet::Sensors;
 use crate::runtime::pause;
 
 const SHARDS: usize = 8;
-/// Submissions of a round for each MiB that a round may have.
-const SUBMISSIONS_PER_MEGABYTE: usize = 64;
+/// Submissions of a round for each MiB that a round may have: the events of one take about 4 KiB.
+const SUBMISSIONS_PER_MEGABYTE: usize = 256;
 /// Tasks that fill the queue.
 const SENDERS: usize = 32;
 /// Submissions under way.
@@ -36,6 +39,13 @@ const GOAL: f64 = 0.5;
 const PER_SECOND_GOAL: f64 = 10_000.0;
 /// How often it is looked whether a round is over.
 const LOOK: Duration = Duration::from_millis(1);
+/// The share of what a bot takes at most at which it is not saturated.
+const CALM: f64 = 0.25;
+/// How often somebody sends while the latency is measured.
+const TICK: Duration = Duration::from_millis(10);
+/// For how long.
+const CALM_TICKS: usize = 100;
+const LATENCY_GOAL_MS: f64 = 50.0;
 
 /// Runs the bench.
 pub(crate) async fn measure(setting: &Setting<'_>) -> Result<Report, Failure> {
@@ -54,12 +64,17 @@ pub(crate) async fn measure(setting: &Setting<'_>) -> Result<Report, Failure> {
         subject.engine().create_queue(queue, QueueOptions::default()).await?;
     }
     progress.say("telemetry");
-    let (mut ours, mut raw) = (Vec::new(), Vec::new());
+    let (mut ours, mut raw, mut costs) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
     for _ in 0..setting.bounds.rounds {
         subject.renew(SHARDS).await?;
         fill(subject.engine(), &submissions, &bodies).await?;
+        let before = processor_time();
         ours.push(count as f64 / process(&subject, &submissions, &dead, count as u64).await?.as_secs_f64());
+        let between = processor_time();
         raw.push(count as f64 / steps_alone(bodies.clone()).await?.as_secs_f64());
+        let micros = |spent: Duration| spent.as_secs_f64() * 1_000_000.0 / count as f64;
+        costs[0].push(micros(between.saturating_sub(before)));
+        costs[1].push(micros(processor_time().saturating_sub(between)));
         progress.step();
     }
     let what = format!(
@@ -68,11 +83,27 @@ pub(crate) async fn measure(setting: &Setting<'_>) -> Result<Report, Failure> {
     let figure =
         Figure::beside("telemetry", what, Unit::OperationsPerSecond, Spread::of(ours), Spread::of(raw));
     let reached = figure.engine.median >= PER_SECOND_GOAL;
+    let calm = figure.engine.median * CALM;
     report.figures.push(figure.aim(Goal::RatioAtLeast(GOAL)));
     report.notes.push(format!(
         "{PER_SECOND_GOAL} submissions a second, a thousand times what the program did that this replaces: {}",
         if reached { "reached" } else { "not reached" }
     ));
+    let [ours, alone] = costs.map(|costs| Spread::of(costs).median);
+    report.notes.push(format!(
+        "processor time a submission: {ours:.1} µs, all threads together; {alone:.1} µs of the steps without stores"
+    ));
+    progress.say("latency");
+    let mut tails = Vec::new();
+    for _ in 0..setting.bounds.rounds {
+        subject.renew(SHARDS).await?;
+        let times = latencies(&subject, &submissions, &dead, &bodies, calm).await?;
+        tails.push(percentile(&sorted(&times), 99.0));
+    }
+    let what =
+        format!("99 of 100 submissions are in the stream within this, at {calm:.0} submissions a second");
+    let figure = Figure::with_ratio("latency_p99", &what, Unit::Milliseconds, Spread::of(tails), None, None);
+    report.figures.push(figure.aim(Goal::Below(LATENCY_GOAL_MS)));
     subject.close().await?;
     Ok(report)
 }
@@ -104,6 +135,72 @@ impl Task for Sender {
     }
 }
 
+/// The bot under test.
+struct Running {
+    handle: Handle,
+    bot: JoinHandle<anabranch_model::Result<()>>,
+    producer: Producer,
+    tally: Arc<Tally>,
+    /// From when each submission was sent to when it was in the stream, in milliseconds.
+    times: Arc<Mutex<Vec<f64>>>,
+}
+
+impl Running {
+    async fn start(subject: &Subject, submissions: &QueueName, dead: &QueueName) -> Result<Self, Failure> {
+        let (engine, clock) = (Arc::new(subject.engine().clone()), Arc::new(SystemClock::new()));
+        let settings = Settings { linger: Duration::ZERO, ..Settings::default() };
+        let producer =
+            Producer::start(engine.clone(), subject.stream().clone(), clock.clone(), settings).await?;
+        let sink = StreamRuns::new(producer.clone());
+        let (tally, times) = (sink.tally(), Arc::default());
+        let sink = Arc::new(Timed { sink, times: Arc::clone(&times), clock: clock.clone() });
+        let source = Queue { in_flight: IN_FLIGHT, ..Queue::new(engine.clone(), submissions.clone()) };
+        let letters = DeadLetters::Queue(engine, dead.clone());
+        let failure = FailurePolicy { finally: Finally::DeadLetter(letters), ..FailurePolicy::default() };
+        let step = Explode::new(Exploder::new(SUBMISSION_SCHEMA, "built in")?, None, clock.clone());
+        let bot = Bot::builder("telemetry", Source::Queue(source), sink, clock);
+        let bot = bot.step(Arc::new(step)).failure(failure).build()?;
+        let handle = bot.handle();
+        Ok(Running { handle, bot: tokio::spawn(bot.run()), producer, tally, times })
+    }
+
+    async fn until_stored(&self, count: u64) {
+        while self.tally.submissions.load(Ordering::Relaxed) < count {
+            pause(LOOK).await;
+        }
+    }
+
+    async fn stop(self) -> Result<(), Failure> {
+        self.handle.stop();
+        let ended = self
+            .bot
+            .await
+            .map_err(|error| Failure::new("bench", format!("the bot broke off: {error}"), "report this"))?;
+        self.producer.close().await;
+        ended.map_err(Failure::from)
+    }
+}
+
+/// A sink that notes how long submissions took.
+struct Timed {
+    sink: StreamRuns,
+    times: Arc<Mutex<Vec<f64>>>,
+    clock: Arc<SystemClock>,
+}
+
+#[async_trait]
+impl Sink for Timed {
+    async fn write(&self, events: &[Event]) -> Vec<Outcome> {
+        let outcomes = self.sink.write(events).await;
+        let now = self.clock.now();
+        let submissions = events.chunk_by(|one, other| one.origin == other.origin);
+        let times: Vec<f64> =
+            submissions.map(|events| now.since(events[0].at).as_secs_f64() * 1_000.0).collect();
+        self.times.lock().await.extend(times);
+        outcomes
+    }
+}
+
 /// Lets the bot empty the queue. Returns how long that took.
 async fn process(
     subject: &Subject,
@@ -111,30 +208,41 @@ async fn process(
     dead: &QueueName,
     count: u64,
 ) -> Result<Duration, Failure> {
-    let (engine, clock) = (Arc::new(subject.engine().clone()), Arc::new(SystemClock::new()));
-    let settings = Settings { linger: Duration::ZERO, ..Settings::default() };
-    let producer = Producer::start(engine.clone(), subject.stream().clone(), clock.clone(), settings).await?;
-    let sink = StreamRuns::new(producer.clone());
-    let tally = sink.tally();
-    let source = Queue { in_flight: IN_FLIGHT, ..Queue::new(engine.clone(), submissions.clone()) };
-    let letters = DeadLetters::Queue(engine, dead.clone());
-    let failure = FailurePolicy { finally: Finally::DeadLetter(letters), ..FailurePolicy::default() };
-    let step = Explode::new(Exploder::new(SUBMISSION_SCHEMA, "built in")?, None, clock.clone());
-    let bot = Bot::builder("telemetry", Source::Queue(source), Arc::new(sink), clock.clone());
-    let bot = bot.step(Arc::new(step)).failure(failure).build()?;
-    let handle = bot.handle();
+    let clock = SystemClock::new();
     let began = clock.elapsed();
-    let running = tokio::spawn(bot.run());
-    while tally.submissions.load(Ordering::Relaxed) < count {
-        pause(LOOK).await;
-    }
+    let running = Running::start(subject, submissions, dead).await?;
+    running.until_stored(count).await;
     let took = clock.elapsed().saturating_sub(began);
-    handle.stop();
-    let ended = running
-        .await
-        .map_err(|error| Failure::new("bench", format!("the bot broke off: {error}"), "report this"))?;
-    producer.close().await;
-    ended.map_err(Failure::from).map(|()| took)
+    running.stop().await.map(|()| took)
+}
+
+/// Sends so many submissions a second, and returns how long each took.
+async fn latencies(
+    subject: &Subject,
+    submissions: &QueueName,
+    dead: &QueueName,
+    bodies: &[Vec<u8>],
+    per_second: f64,
+) -> Result<Vec<f64>, Failure> {
+    let clock = SystemClock::new();
+    let running = Running::start(subject, submissions, dead).await?;
+    let (began, mut sent) = (clock.elapsed(), 0);
+    for tick in 1..=CALM_TICKS {
+        pause((began + TICK * tick as u32).saturating_sub(clock.elapsed())).await;
+        let due = (per_second * TICK.as_secs_f64() * tick as f64) as usize;
+        while sent < due {
+            let batch = (due - sent).min(MESSAGE_BATCH_MAX);
+            let body = |number: usize| NewMessage::new(bodies[number % bodies.len()].clone());
+            for result in subject.engine().send(submissions, (sent..sent + batch).map(body).collect()).await?
+            {
+                result?;
+            }
+            sent += batch;
+        }
+    }
+    running.until_stored(sent as u64).await;
+    let times = running.times.lock().await.clone();
+    running.stop().await.map(|()| times)
 }
 
 /// The same steps, each core with its part of the submissions.
