@@ -89,8 +89,7 @@ impl Case<'_> {
         let what = format!("{what}, beside appends of 500");
         let (ours, raw) = (Spread::of(produced), Spread::of(appended));
         let figure = Figure::beside(name, what, Unit::RecordsPerSecond, ours, raw);
-        let figure =
-            if aggregate_bytes.is_none() { figure.aim(Goal::RatioAtLeast(GOAL)) } else { figure };
+        let figure = if aggregate_bytes.is_none() { figure.aim(Goal::RatioAtLeast(GOAL)) } else { figure };
         report.figures.push(figure);
         report.notes.push(format!(
             "{name}: {:.1} µs of processor time a record, {:.1} µs in appends of 500",
@@ -119,8 +118,7 @@ async fn produce(
     payloads: &Payloads,
     setting: &Setting<'_>,
 ) -> Result<Written, Failure> {
-    let producer =
-        Producer::start(store, stream.clone(), Arc::new(SystemClock::new()), settings).await?;
+    let producer = Producer::start(store, stream.clone(), Arc::new(SystemClock::new()), settings).await?;
     let written = writers::produce(&producer, payloads, setting.bounds.duration()).await;
     producer.close().await;
     written
@@ -153,8 +151,7 @@ async fn over_the_wire(
         progress.step();
     }
     let what = "1 KiB records one by one from 8 writers through a producer to a server over HTTP, on the same machine";
-    let figure =
-        Figure::with_ratio("wire", what, Unit::RecordsPerSecond, Spread::of(produced), None, None);
+    let figure = Figure::with_ratio("wire", what, Unit::RecordsPerSecond, Spread::of(produced), None, None);
     report.figures.push(figure.aim(Goal::AtLeast(WIRE_GOAL)));
     Ok(())
 }

@@ -348,7 +348,9 @@ mod tests {
             report.figures.push(figure.aim(goal));
         }
         let text = report.to_string();
-        for goal in ["< 80 % ok", "< 12.5 MiB MISSED", "< 3 µs MISSED", "≥ 50,000 records/s MISSED", "≥ 3 MiB/s"] {
+        for goal in
+            ["< 80 % ok", "< 12.5 MiB MISSED", "< 3 µs MISSED", "≥ 50,000 records/s MISSED", "≥ 3 MiB/s"]
+        {
             assert!(text.contains(goal), "{goal}: {text}");
         }
     }
