@@ -11,6 +11,7 @@
 //! letters.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch_consumer::{DeadLetters, FailurePolicy, Finally};
@@ -21,7 +22,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value as Json, json};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinSet;
 
 use crate::event::Event;
@@ -36,6 +37,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 const DELETE_ATTEMPTS: u32 = 5;
 /// How long messages that are under way may take when the bot stops.
 const DRAIN_MAX: Duration = Duration::from_secs(20);
+/// Bodies of messages under way, in bytes: with large messages there are fewer than `in_flight`.
+const BYTES_MAX: usize = 16 << 20;
+/// How large a message is taken to be before one was seen.
+const BYTES_EXPECTED: usize = 4 << 10;
 
 /// Messages that a bot reads.
 pub struct Queue {
@@ -75,7 +80,7 @@ impl Queue {
     ) -> Result<()> {
         self.check(&failure).await?;
         let receivers = self.in_flight.div_ceil(self.batch).max(1);
-        let shared = Arc::new(Receiver { queue: self, line, failure });
+        let shared = Arc::new(Receiver { queue: self, line, failure, room: Room::new() });
         let mut tasks = JoinSet::new();
         for _ in 0..receivers {
             let (receiver, stop) = (shared.clone(), stop.clone());
@@ -113,11 +118,48 @@ impl Queue {
     }
 }
 
+/// The memory for messages under way. Nobody knows how large the next ones are: they are taken to be as large as the last.
+struct Room {
+    free: Semaphore,
+    expected: AtomicUsize,
+}
+
+impl Room {
+    fn new() -> Self {
+        Room { free: Semaphore::new(BYTES_MAX), expected: AtomicUsize::new(BYTES_EXPECTED) }
+    }
+
+    /// Waits for the memory of so many messages.
+    async fn take(&self, messages: usize) -> Option<SemaphorePermit<'_>> {
+        let bytes = self.expected.load(Ordering::Relaxed).saturating_mul(messages);
+        self.free.acquire_many(bytes.clamp(1, BYTES_MAX) as u32).await.ok()
+    }
+
+    /// Gives back what was too much, or takes what was too little if it is there: what was received is not put back.
+    fn fit<'a>(&'a self, room: &mut SemaphorePermit<'a>, messages: &[Message]) {
+        let bytes: usize = messages.iter().map(|message| message.body.len()).sum();
+        let held = room.num_permits();
+        if let Some(more) = bytes.checked_sub(held) {
+            if let Ok(more) = self.free.try_acquire_many(more.min(BYTES_MAX) as u32) {
+                room.merge(more);
+            }
+        } else {
+            drop(room.split(held - bytes));
+        }
+        if let Some(largest) = messages.iter().map(|message| message.body.len()).max() {
+            // It rises at once and falls slowly.
+            let last = self.expected.load(Ordering::Relaxed);
+            self.expected.store(largest.max(last - last / 8), Ordering::Relaxed);
+        }
+    }
+}
+
 /// One of several that receive and process at the same time.
 struct Receiver {
     queue: Queue,
     line: Arc<Line>,
     failure: FailurePolicy,
+    room: Room,
 }
 
 impl Receiver {
@@ -130,8 +172,8 @@ impl Receiver {
                 received = self.receive() => received,
             };
             match received {
-                Ok(messages) if messages.is_empty() => failures = 0,
-                Ok(messages) => {
+                Ok((messages, _)) if messages.is_empty() => failures = 0,
+                Ok((messages, _room)) => {
                     failures = 0;
                     let work = self.work(messages);
                     tokio::pin!(work);
@@ -162,14 +204,22 @@ impl Receiver {
         }
     }
 
-    async fn receive(&self) -> Result<Vec<Message>> {
+    /// Messages, and the memory that is theirs. What a store lends is given back at once: a sink may take its time, and others
+    /// read from the same store.
+    async fn receive(&self) -> Result<(Vec<Message>, Option<SemaphorePermit<'_>>)> {
+        let mut room = self.room.take(self.queue.batch).await;
         let options = ReceiveOptions {
             messages_max: self.queue.batch,
             wait: Some(self.queue.wait),
             visibility: Some(self.queue.visibility),
             attempt: None,
         };
-        self.queue.queues.receive(&self.queue.name, options).await
+        let mut messages = self.queue.queues.receive(&self.queue.name, options).await?;
+        messages.iter_mut().for_each(|message| message.body = Bytes::copy_from_slice(&message.body));
+        if let Some(room) = &mut room {
+            self.room.fit(room, &messages);
+        }
+        Ok((messages, room))
     }
 
     /// Processes messages and settles each, while they are kept hidden.
