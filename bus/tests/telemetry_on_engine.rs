@@ -57,10 +57,9 @@ async fn ten_times_a_shard(spite: u64) {
 
     let peak = stage.peak.load(Ordering::SeqCst);
     let decisions = stage.decisions().await;
-    assert!(
-        (11..=24).contains(&peak),
-        "wide enough for ten, and not for what they left behind: {peak} {decisions:#?}"
-    );
+    // Thirteen for what comes, at most four fifths full. What waited while the stream was narrow has to be gone within a
+    // `merge_cooldown`, which is six seconds here and takes as many again, and some more on a busy machine.
+    assert!((11..=36).contains(&peak), "wide enough, and not wider and wider: {peak} {decisions:#?}");
     eventually("a narrow stream", async || {
         let shards = stage.open_shards().await;
         so(shards <= 3, || format!("{shards} shards"))

@@ -38,7 +38,7 @@ const DELETE_ATTEMPTS: u32 = 5;
 /// How long messages that are under way may take when the bot stops.
 const DRAIN_MAX: Duration = Duration::from_secs(20);
 /// Bodies of messages under way, in bytes: with large messages there are fewer than `in_flight`.
-const BYTES_MAX: usize = 16 << 20;
+const BYTES_MAX: usize = 32 << 20;
 /// How large a message is taken to be before one was seen.
 const BYTES_EXPECTED: usize = 4 << 10;
 
@@ -146,10 +146,10 @@ impl Room {
         } else {
             drop(room.split(held - bytes));
         }
-        if let Some(largest) = messages.iter().map(|message| message.body.len()).max() {
+        if let Some(mean) = bytes.checked_div(messages.len()) {
             // It rises at once and falls slowly.
             let last = self.expected.load(Ordering::Relaxed);
-            self.expected.store(largest.max(last - last / 8), Ordering::Relaxed);
+            self.expected.store(mean.max(last - last / 8), Ordering::Relaxed);
         }
     }
 }
