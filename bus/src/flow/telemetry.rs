@@ -149,13 +149,17 @@ impl Telemetry<'_> {
         let stream = StreamName::new(name).map_err(refuse)?;
         let monitor = self.spec.traffic_monitor.as_ref().map(|monitor| *monitor.get_ref());
         let capacity = monitor.unwrap_or_default().capacity();
+        let usual = Settings::default();
+        // A shard that is new and idle can be merged only once its traffic is told, and that begins when it is known.
+        let known_within = monitor.map_or(usual.refresh_every, |monitor| monitor.merge_cooldown / 2);
         let settings = Settings {
+            refresh_every: usual.refresh_every.min(known_within).max(Duration::from_secs(1)),
             linger: Duration::from_millis(1),
             retry_first: Duration::from_secs_f64(self.spec.worker().retry_interval),
             // A stream that is scaled is sent no more than it takes; what waits says how much more it should.
             pace: monitor.map(|_| capacity),
             capacity,
-            ..Settings::default()
+            ..usual
         };
         let (store, clock) = (self.ports.streams.clone(), self.ports.clock.clone());
         Producer::start(store, stream, clock, settings).await.map_err(refuse)
