@@ -22,7 +22,6 @@ use std::time::Duration;
 use anabranch_model::{
     Batch, Error, Next, NextMove, Pointer, Position, ReadLimit, Record, ShardId, ShardSource, Timestamp,
 };
-use bytes::BytesMut;
 use tokio::sync::mpsc;
 
 use self::follow::Following;
@@ -222,7 +221,6 @@ impl Fetcher {
         if records.is_empty() {
             return true;
         }
-        own(&mut records);
         self.put_back(&mut records).await;
         self.progress.advanced();
         out.send(Fetched::Records { records, behind, bytes, room }).await.is_ok()
@@ -335,19 +333,6 @@ impl Expected {
         if let Some(size) = bytes.checked_div(count) {
             self.size = size;
             self.cost = (opened.cost.saturating_sub(bytes) / count).max(RECORD_COST);
-        }
-    }
-}
-
-/// Copies what records hold to memory of their own. A store lends what it reads and has little to lend, and a processor keeps
-/// records for as long as it likes: what it holds is our limit, and must not become that of everybody who reads.
-fn own(records: &mut [Received]) {
-    let bytes = records.iter().map(|record| record.partition_key.len() + record.data.len()).sum();
-    let mut all = BytesMut::with_capacity(bytes);
-    for record in records {
-        for part in [&mut record.partition_key, &mut record.data] {
-            all.extend_from_slice(part);
-            *part = all.split().freeze();
         }
     }
 }
