@@ -420,3 +420,46 @@ fn damage(disk: &SimDisk, text: &str) {
     }
     assert!(turned > 0, "the text is not in the journal");
 }
+
+/// A receive that finds no memory for all it picked gives what it can, and the rest was never received.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_given_for_want_of_memory_is_visible_again() {
+    // A quarter of the least memory there is.
+    const LENT_MAX: usize = 12;
+    let options =
+        Options { drive: Drive::Threads, memory_bytes: 4 * (LENT_MAX << 20) as u64, ..Options::default() };
+    let clock = SimClock::new(START);
+    let engine = Engine::open(Arc::new(SimDisk::new()), Arc::new(clock.clone()), options).expect("it opens");
+    let queue = name("large");
+    let hour = QueueOptions { visibility: HOUR, ..QueueOptions::default() };
+    engine.create_queue(&queue, hour).await.expect("create");
+    for _ in 0..2 * LENT_MAX {
+        engine.send(&queue, vec![NewMessage::new(vec![b'x'; 1_000_000])]).await.expect("a send");
+    }
+    let mut held = Vec::new();
+    while held.len() < LENT_MAX - 2 {
+        let one = ReceiveOptions { messages_max: 1, ..ReceiveOptions::all() };
+        held.extend(engine.receive(&queue, one).await.expect("a receive"));
+    }
+    let receive = || engine.receive(&queue, ReceiveOptions::all());
+    held.extend(receive().await.expect("a receive"));
+    assert_eq!(held.len(), LENT_MAX, "there was memory for two");
+    assert!(matches!(receive().await, Err(Error::Busy { .. })), "there was memory for one more");
+    // The clock stands: only what was put back is visible.
+    let receipts: Vec<_> = held.iter().map(|message| message.receipt.clone()).collect();
+    drop(held);
+    let mut rest = Vec::new();
+    while rest.len() < LENT_MAX {
+        let messages = receive().await.expect("a receive");
+        assert!(!messages.is_empty(), "{} are missing", LENT_MAX - rest.len());
+        rest.extend(messages.into_iter().map(|message| (message.receive_count, message.receipt)));
+    }
+    assert!(rest.iter().all(|(count, _)| *count == 1), "what was put back was not received: {rest:?}");
+    for receipts in [receipts, rest.into_iter().map(|(_, receipt)| receipt).collect()] {
+        for receipts in receipts.chunks(10) {
+            let deleted = engine.delete(&queue, receipts.to_vec()).await.expect("a deletion");
+            assert!(deleted.iter().all(Result::is_ok), "{deleted:?}");
+        }
+    }
+    assert!(receive().await.expect("a receive").is_empty());
+}

@@ -13,7 +13,7 @@ use anabranch_model::{Error, Result};
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::frame::{Frame, MOVED_BYTES_MAX, done, write};
+use super::frame::{Frame, MOVED_BYTES_MAX, done, settled, write};
 use super::held::{ATTEMPTS_MAX, Attempt, Queue};
 use super::keys::{self, Place};
 use super::options::millis;
@@ -129,9 +129,9 @@ impl Core {
         .await
     }
 
-    /// Reads the bodies of messages that are hidden for their receiver. One that was purged since is left out, and so are
-    /// those for which there is no memory: they are visible again when their time is over. One that is damaged takes no
-    /// neighbour with it: only a receive that got nothing else says so.
+    /// Reads the bodies of messages that are hidden for their receiver. One that was purged since is left out, and those
+    /// for which there is no memory go back. One that is damaged takes no neighbour with it: only a receive that got nothing
+    /// else says so.
     async fn hand_out_messages(
         &self,
         queue: &Arc<Queue>,
@@ -139,7 +139,8 @@ impl Core {
         given: Vec<(Place, Standing)>,
     ) -> Result<Vec<Given>> {
         let (mut messages, mut damaged) = (Vec::with_capacity(given.len()), None);
-        for (place, standing) in given {
+        let mut given = given.into_iter();
+        while let Some((place, standing)) = given.next() {
             let row = match self.rows.get(&keys::body(number, &place)) {
                 Ok(Some(row)) => row,
                 Ok(None) => continue,
@@ -154,14 +155,42 @@ impl Core {
                 Some(permit) => permit,
                 None => match self.budget.read(row.len()).await {
                     Ok(permit) => permit,
-                    Err(error) if messages.is_empty() => return Err(error),
-                    Err(_) => break,
+                    Err(error) => {
+                        let rest = std::iter::once((place, standing)).chain(given).collect();
+                        self.put_back(queue, rest).await?;
+                        return if messages.is_empty() { Err(error) } else { Ok(messages) };
+                    }
                 },
             };
             let row = Bytes::from_owner(Lent { row, _permit: permit });
             messages.push(message(queue, place, standing, Body::decode(&row)?)?);
         }
         damaged.filter(|_| messages.is_empty()).map_or(Ok(messages), Err)
+    }
+
+    /// Puts messages back that were picked and could not be given: they are visible as before, and the receive does not
+    /// count. Nobody has seen its receipts.
+    async fn put_back(&self, queue: &Arc<Queue>, picked: Vec<(Place, Standing)>) -> Result<()> {
+        let mut permit = Some(self.budget.write(SMALL_ROWS_BYTES * picked.len()).await);
+        self.submit(|| {
+            let mut frame = Frame::new(self, queue)?;
+            for (place, picked) in &picked {
+                let Some(message) = frame.find(*place)? else { continue };
+                let is = message.state.standing;
+                if (is.receives, is.due) == (picked.receives, picked.due) {
+                    let back = Standing { due: frame.now, receives: is.receives.saturating_sub(1), ..is };
+                    frame.change(&message, back)?;
+                    frame.wakes += 1;
+                }
+            }
+            if frame.is_empty() {
+                return Ok(((), settled(self, frame, &mut permit)?));
+            }
+            let none = self.rows.accept(Vec::new());
+            let (_, done) = write(self, none, vec![frame], Vec::new(), Urgency::Freeing, &mut permit)?;
+            Ok(((), done))
+        })
+        .await
     }
 }
 
