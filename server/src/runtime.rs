@@ -1,6 +1,7 @@
 //! The runtime that commands and the server share, and the signals that end them.
 
 use std::io;
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -9,6 +10,9 @@ use crate::failure::Failure;
 
 /// Most threads for calls that block. They are made when needed and end when idle.
 const BLOCKING_THREADS_MAX: usize = 32;
+
+/// A signal this soon after the first is the first again: `timeout` and terminals signal a process and its group.
+const ECHO_MAX: Duration = Duration::from_millis(500);
 
 /// One worker a core and at least two, so that a worker that waits for a slow terminal does not hold up the rest.
 pub(crate) fn start() -> Result<Runtime, Failure> {
@@ -26,6 +30,8 @@ pub(crate) fn start() -> Result<Runtime, Failure> {
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// Whether one came, so that its echo may come too.
+    came: bool,
 }
 
 impl Signals {
@@ -35,11 +41,22 @@ impl Signals {
         Ok(Signals {
             interrupt: take_over(SignalKind::interrupt())?,
             terminate: take_over(SignalKind::terminate())?,
+            came: false,
         })
     }
 
-    /// Waits for the next signal and returns its name.
+    /// Waits for the next signal and returns its name. May be cancelled.
     pub(crate) async fn next(&mut self) -> &'static str {
+        if self.came {
+            let echoes = async { while !self.any().await.is_empty() {} };
+            let _ = tokio::time::timeout(ECHO_MAX, echoes).await;
+        }
+        let signal = self.any().await;
+        self.came = true;
+        signal
+    }
+
+    async fn any(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",

@@ -4,17 +4,15 @@
 mod harness;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::sync::mpsc;
+use std::process::Command;
 
 use anabranch_model::table::{
     ChangeView, Column, ColumnKind, Item, KeyKind, KeySchema, KeyspaceShape, TableOptions, Write,
 };
 use anabranch_model::{BlobStore, BucketName, TableName, TableStore};
-use harness::{Data, PATIENCE, Ran, Server, binary, finish, run, run_with_input};
-use rustix::process::{Pid, Signal, kill_process};
+use harness::bot::Bot;
+use harness::{Data, Ran, Server, binary, run, run_with_input};
 
 /// How often something is looked at before the test gives up; each look is a process.
 const LOOKS: usize = 2_000;
@@ -23,69 +21,10 @@ fn flow() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").join("flows/cdc-archive.toml")
 }
 
-/// `anabranch run`, which has said that it runs.
-struct Bot {
-    child: Option<Child>,
-    log: Option<std::thread::JoinHandle<String>>,
-}
-
-impl Bot {
-    #[track_caller]
-    fn start(data: &Data, file: &Path) -> Self {
-        let mut command = binary();
-        Bot::spawn(command.arg("run").arg(file).arg("--data").arg(data.path()))
-    }
-
-    #[track_caller]
-    fn spawn(command: &mut Command) -> Self {
-        let mut child = command.spawn().expect("the binary");
-        let mut stderr = child.stderr.take().expect("a pipe");
-        let log = std::thread::spawn(move || {
-            let mut text = Vec::new();
-            stderr.read_to_end(&mut text).expect("the log");
-            String::from_utf8_lossy(&text).into_owned()
-        });
-        let stdout = child.stdout.take().expect("a pipe");
-        let (sender, receiver) = mpsc::sync_channel(1);
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            let _ = BufReader::new(stdout).read_line(&mut line);
-            let _ = sender.send(line);
-        });
-        let line = receiver.recv_timeout(PATIENCE).unwrap_or_default();
-        if !line.starts_with("anabranch runs ") {
-            let _ = child.kill();
-            panic!("it does not run: {line} {}", log.join().expect("the log"));
-        }
-        Bot { child: Some(child), log: Some(log) }
-    }
-
-    #[track_caller]
-    fn stop(mut self) {
-        let child = self.child.take().expect("it runs");
-        kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");
-        let ran = finish(child);
-        let log = self.log.take().expect("a log").join().expect("the log");
-        assert_eq!(ran.code, 0, "{log}");
-        assert!(log.contains("a bot has ended"), "{log}");
-    }
-
-    fn kill(mut self) {
-        self.kill_child();
-    }
-
-    fn kill_child(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-impl Drop for Bot {
-    fn drop(&mut self) {
-        self.kill_child();
-    }
+fn bot(data: &Data, file: &Path) -> Bot {
+    let mut command = binary();
+    command.arg("run").arg(file).arg("--data").arg(data.path());
+    Bot::start(command)
 }
 
 fn on(data: &Data, kind: &str, arguments: &[&str]) -> Ran {
@@ -133,7 +72,7 @@ fn changes_become_blobs_through_a_server() {
     let server = data.serve();
     prepare(&data);
     put(&data, 0..20);
-    let bot = Bot::start(&data, &flow());
+    let bot = bot(&data, &flow());
     until("twenty blobs", || keys(&data).len() == 20);
     on(&data, "table", &["update", "people", "{\"id\":\"p00007\"}", "--set", "n=700"]).succeeded();
     on(&data, "table", &["delete", "people", "{\"id\":\"p00008\"}"]).succeeded();
@@ -165,7 +104,7 @@ fn changes_become_blobs_through_a_server() {
 
     // The same without a server, on the directory alone.
     put(&data, 100..103);
-    let bot = Bot::start(&data, &flow());
+    let bot = bot(&data, &flow());
     bot.stop();
     let told = verify(&data, &["--json"]);
     if told.code != 0 {
@@ -173,7 +112,7 @@ fn changes_become_blobs_through_a_server() {
         assert_eq!(told.json()["found"]["missing"], 3, "{told:#?}");
     }
     let server = data.serve();
-    let bot = Bot::start(&data, &flow());
+    let bot = bot(&data, &flow());
     until("three more", || keys(&data).len() == 25);
     bot.stop();
     verify(&data, &[]).succeeded();
@@ -186,7 +125,7 @@ fn planted_differences_are_found() {
     let _server = data.serve();
     prepare(&data);
     put(&data, 0..50);
-    let bot = Bot::start(&data, &flow());
+    let bot = bot(&data, &flow());
     until("fifty blobs", || keys(&data).len() == 50);
     bot.stop();
     verify(&data, &[]).succeeded();
@@ -225,11 +164,11 @@ fn killed_bots_lose_nothing() {
         for round in 0..4 {
             put(&data, round * 300..(round + 1) * 300);
             let before = keys(&data).len();
-            let bot = Bot::start(&data, &file);
+            let bot = bot(&data, &file);
             until("something", || keys(&data).len() > before);
-            bot.kill();
+            drop(bot);
         }
-        let bot = Bot::start(&data, &file);
+        let bot = bot(&data, &file);
         let mut verify = binary();
         verify.args(["cdc", "verify"]).arg(&file).arg("--data").arg(data.path()).arg("--json");
         let mut last = None;
@@ -302,7 +241,7 @@ fn changes_become_blobs_by_the_protocols_of_aws() {
         command.env("AWS_ACCESS_KEY_ID", "any").env("AWS_SECRET_ACCESS_KEY", "any");
         command
     };
-    let bot = Bot::spawn(&mut on_aws(&["run"]));
+    let bot = Bot::start(on_aws(&["run"]));
     until("twenty blobs", || keys(&data).len() == 20);
     bot.stop();
     let told = run(on_aws(&["cdc", "verify"])).succeeded();
@@ -357,7 +296,7 @@ async fn rows_of_a_keyspace_become_documents_of_cells() {
             keys(place).iter().map(|key| body(key).json()).collect::<Vec<serde_json::Value>>()
         };
         std::fs::write(&file, text("")).expect("there is room");
-        let bot = Bot::start(&data, &file);
+        let bot = bot(&data, &file);
         let ours = documents("keyspaces-data/media/media_content/");
         bot.stop();
         let mut verify = binary();
@@ -369,7 +308,7 @@ async fn rows_of_a_keyspace_become_documents_of_cells() {
         command.arg("run").arg(&file).args(["--engine", "aws", "--region", "eu-north-1", "--endpoint"]);
         command.arg(format!("http://{listen}"));
         command.env("AWS_ACCESS_KEY_ID", "any").env("AWS_SECRET_ACCESS_KEY", "any");
-        let bot = Bot::spawn(&mut command);
+        let bot = Bot::start(command);
         let theirs = documents("keyspaces-data/aws-media/media_content/");
         bot.stop();
         (data, ours, theirs)

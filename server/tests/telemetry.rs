@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anabranch_model::Dice;
-use harness::telemetry::{Bot, LOOKS, Place, complete, flow, flow_with};
+use harness::bot::Bot;
+use harness::telemetry::{LOOKS, Place, complete, flow, flow_with};
 use harness::{Data, Server, binary, run};
 
 fn bot(data: &Data, file: &Path) -> Bot {

@@ -7,7 +7,8 @@ mod peer;
 
 use std::process::Command;
 
-use harness::telemetry::{Bot, Place, complete, flow};
+use harness::bot::Bot;
+use harness::telemetry::{Place, complete, flow};
 use harness::{binary, run};
 use peer::Peer;
 

@@ -3,6 +3,7 @@
 mod harness;
 
 use std::net::TcpListener;
+use std::time::Duration;
 
 use harness::{Data, Server, binary, http, run, run_with_input};
 use rustix::process::Signal;
@@ -136,6 +137,8 @@ fn a_second_signal_quits_at_once() {
         }
     }
     assert!(counted, "the connection is never seen");
+    // Two at once are one: `timeout` signals a process and then its group.
+    server.signal(Signal::TERM);
     server.signal(Signal::TERM);
     // Draining shows in the health, which tells that the first signal was heard.
     let mut draining = false;
@@ -146,6 +149,9 @@ fn a_second_signal_quits_at_once() {
         }
     }
     assert!(draining, "the first signal is never heard");
+    // Longer than a signal counts as the first again.
+    std::thread::park_timeout(Duration::from_secs(1));
+    assert!(http::get(server.monitor, "/health", &[]).body.contains("draining"), "it quit for one signal");
     server.signal(Signal::TERM);
     let ran = server.ended();
     assert_eq!(ran.code, 130, "{ran:#?}");

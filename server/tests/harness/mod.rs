@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+pub mod bot;
 pub mod http;
 pub mod laws;
 pub mod reference;

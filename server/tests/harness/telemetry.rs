@@ -1,15 +1,12 @@
-//! The telemetry bot as a process, and an audit of the stream that it writes.
+//! The flow of telemetry, and an audit of the stream that it writes.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::sync::mpsc;
+use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
-use super::{PATIENCE, finish, run};
+use super::run;
 
 /// How often something is looked at before the test gives up; each look is a process.
 pub const LOOKS: usize = 2_000;
@@ -27,55 +24,6 @@ pub fn flow_with(changes: &[(&str, &str)]) -> String {
         text = text.replace(from, to);
     }
     text
-}
-
-/// `anabranch run`, which has said that it runs.
-pub struct Bot {
-    child: Option<Child>,
-    log: Option<std::thread::JoinHandle<String>>,
-}
-
-impl Bot {
-    #[track_caller]
-    pub fn start(mut command: Command) -> Self {
-        let mut child = command.spawn().expect("the binary");
-        let mut stderr = child.stderr.take().expect("a pipe");
-        let log = std::thread::spawn(move || {
-            let mut text = Vec::new();
-            stderr.read_to_end(&mut text).expect("the log");
-            String::from_utf8_lossy(&text).into_owned()
-        });
-        let stdout = child.stdout.take().expect("a pipe");
-        let (sender, receiver) = mpsc::sync_channel(1);
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            let _ = BufReader::new(stdout).read_line(&mut line);
-            let _ = sender.send(line);
-        });
-        let line = receiver.recv_timeout(PATIENCE).unwrap_or_default();
-        if !line.starts_with("anabranch runs ") {
-            let _ = child.kill();
-            panic!("it does not run: {line} {}", log.join().expect("the log"));
-        }
-        Bot { child: Some(child), log: Some(log) }
-    }
-
-    #[track_caller]
-    pub fn stop(mut self) {
-        let child = self.child.take().expect("it runs");
-        kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");
-        let ran = finish(child);
-        assert_eq!(ran.code, 0, "{}", self.log.take().expect("a log").join().expect("the log"));
-    }
-}
-
-impl Drop for Bot {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }
 
 /// Where commands go: a directory, or servers of AWS's protocols.
