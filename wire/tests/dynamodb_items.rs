@@ -17,7 +17,14 @@ async fn done(harness: &Harness, operation: &str, body: Value) -> Value {
 /// The code and the message of a refusal.
 async fn refused(harness: &Harness, operation: &str, body: Value) -> (String, String) {
     let (code, message) = harness.refused(&format!("DynamoDB_20120810.{operation}"), body).await;
-    (code.strip_prefix("com.amazonaws.dynamodb.v20120810#").expect("the namespace").to_owned(), message)
+    let (namespace, code) = code.split_once('#').expect("a namespace");
+    let expected = match code {
+        "ValidationException" => "com.amazon.coral.validate",
+        "SerializationException" | "UnknownOperationException" => "com.amazon.coral.service",
+        _ => "com.amazonaws.dynamodb.v20120810",
+    };
+    assert_eq!(namespace, expected, "{code}");
+    (code.to_owned(), message)
 }
 
 async fn invalid(harness: &Harness, operation: &str, body: Value) -> String {

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use anabranch_model::table::{Item, Kind, NotANumber, Number, Value};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -125,8 +127,8 @@ impl<'de> Visitor<'de> for AttributeVisitor {
                     map.next_value::<Option<String>>()?.map(|text| number(&text).map(Value::Number))
                 }
                 TypeName::B => map.next_value::<Option<Binary>>()?.map(|bytes| Ok(Value::Binary(bytes.0))),
-                TypeName::Bool => map.next_value::<Option<bool>>()?.map(|value| Ok(Value::Bool(value))),
-                TypeName::Null => map.next_value::<Option<bool>>()?.map(null),
+                TypeName::Bool => map.next_value::<Option<Truth>>()?.map(|truth| Ok(Value::Bool(truth.0))),
+                TypeName::Null => map.next_value::<Option<Truth>>()?.map(|truth| null(truth.0)),
                 TypeName::Ss => map.next_value::<Option<Vec<String>>>()?.map(text_set),
                 TypeName::Ns => map.next_value::<Option<Vec<String>>>()?.map(|texts| number_set(&texts)),
                 TypeName::Bs => map.next_value::<Option<Vec<Binary>>>()?.map(binary_set),
@@ -138,13 +140,49 @@ impl<'de> Visitor<'de> for AttributeVisitor {
                 }
             };
             several |= found.is_some() && value.is_some();
-            found = found.or(value);
+            // What cannot be is told before that there are several.
+            found = match (found, value) {
+                (Some(Ok(_)), Some(Err(why))) => Some(Err(why)),
+                (found, value) => found.or(value),
+            };
         }
         Ok(Attribute(match found {
-            _ if several => Err(SEVERAL.to_string()),
+            Some(Ok(_)) if several => Err(SEVERAL.to_string()),
             Some(value) => value,
             None => Err(EMPTY.to_string()),
         }))
+    }
+}
+
+/// A boolean, which may be spelled as a text.
+struct Truth(bool);
+
+impl<'de> Deserialize<'de> for Truth {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TruthVisitor)
+    }
+}
+
+struct TruthVisitor;
+
+impl Visitor<'_> for TruthVisitor {
+    type Value = Truth;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a boolean")
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Truth, E> {
+        Ok(Truth(value))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Truth, E> {
+        let is = |texts: [&str; 3]| texts.iter().any(|other| text.eq_ignore_ascii_case(other));
+        match () {
+            () if is(["true", "yes", "1"]) => Ok(Truth(true)),
+            () if is(["false", "no", "0"]) => Ok(Truth(false)),
+            () => Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
+        }
     }
 }
 
@@ -288,8 +326,14 @@ fn binary_set(all: Vec<Binary>) -> Result<Value, String> {
         return Err(format!("{INVALID} Binary sets should not be empty"));
     }
     let bytes: Vec<Bytes> = all.into_iter().map(|binary| binary.0).collect();
-    Value::binary_set(bytes)
-        .map_err(|_| format!("{INVALID} Input collection of type BS contains duplicates."))
+    if bytes.iter().collect::<BTreeSet<_>>().len() < bytes.len() {
+        let texts: Vec<_> = bytes.iter().map(|bytes| BASE64_STANDARD.encode(bytes)).collect();
+        return Err(format!(
+            "{INVALID} Input collection [{}]of type BS contains duplicates.",
+            texts.join(", ")
+        ));
+    }
+    Value::binary_set(bytes).map_err(|error| error.to_string())
 }
 
 impl Serialize for ItemBody {
@@ -386,6 +430,14 @@ mod tests {
     }
 
     #[test]
+    fn booleans_may_be_texts() {
+        let item = read(r#"{"a":{"BOOL":"Yes"},"b":{"BOOL":"0"},"c":{"NULL":"true"}}"#).unwrap();
+        assert_eq!(item, Item::new().with("a", true).with("b", false).with("c", Value::Null));
+        assert!(serde_json::from_str::<Attributes>(r#"{"a":{"BOOL":"23"}}"#).is_err());
+        assert!(serde_json::from_str::<Attributes>(r#"{"a":{"BOOL":1}}"#).is_err());
+    }
+
+    #[test]
     fn null_members_are_not_there() {
         let item = read(r#"{"a":{"S":null,"N":"1","M":null}}"#).unwrap();
         assert_eq!(item, Item::new().with("a", 1));
@@ -397,6 +449,8 @@ mod tests {
         assert_eq!(wrong(r#"{"X":1}"#), EMPTY);
         assert_eq!(wrong(r#"{"S":null}"#), EMPTY);
         assert_eq!(wrong(r#"{"S":"a","N":"1"}"#), SEVERAL);
+        assert_eq!(wrong(r#"{"S":"a","N":""}"#), "The parameter cannot be converted to a numeric value");
+        assert_eq!(wrong(r#"{"N":"b","S":"a"}"#), "The parameter cannot be converted to a numeric value: b");
         assert_eq!(wrong(r#"{"L":[{"M":{"x":{}}}]}"#), EMPTY);
         assert_eq!(wrong(r#"{"N":"abc"}"#), "The parameter cannot be converted to a numeric value: abc");
         assert_eq!(wrong(r#"{"N":""}"#), "The parameter cannot be converted to a numeric value");
@@ -408,6 +462,7 @@ mod tests {
         assert!(wrong(r#"{"N":"-1e126"}"#).starts_with("Number overflow."));
         assert!(wrong(r#"{"N":"1e-131"}"#).starts_with("Number underflow."));
         assert!(wrong(r#"{"NULL":false}"#).ends_with("must have the value of true"));
+        assert!(wrong(r#"{"NULL":"no"}"#).ends_with("must have the value of true"));
         assert!(wrong(r#"{"SS":[]}"#).ends_with("An string set  may not be empty"));
         assert!(wrong(r#"{"NS":[]}"#).ends_with("An number set  may not be empty"));
         assert!(wrong(r#"{"BS":[]}"#).ends_with("Binary sets should not be empty"));
@@ -415,7 +470,10 @@ mod tests {
             wrong(r#"{"SS":["a","b","a"]}"#).ends_with("Input collection [a, b, a] contains duplicates.")
         );
         assert_eq!(wrong(r#"{"NS":["1","1.0"]}"#), "Input collection contains duplicates");
-        assert!(wrong(r#"{"BS":["YQ==","YQ=="]}"#).ends_with("of type BS contains duplicates."));
+        assert!(
+            wrong(r#"{"BS":["YQ==","YQ=="]}"#)
+                .ends_with("Input collection [YQ==, YQ==]of type BS contains duplicates.")
+        );
     }
 
     #[test]
@@ -429,7 +487,7 @@ mod tests {
             r#"{"N":1}"#,
             r#"{"B":"***"}"#,
             r#"{"B":"YQ"}"#,
-            r#"{"BOOL":"true"}"#,
+            r#"{"BOOL":"maybe"}"#,
             r#"{"NULL":1}"#,
             r#"{"SS":"a"}"#,
             r#"{"SS":[1]}"#,

@@ -170,7 +170,8 @@ impl Detail {
 
     /// The costs of a call to several tables, if they were asked for.
     pub(super) fn consumed_by(self, costs: &BTreeMap<TableName, Cost>) -> Option<Vec<Consumed>> {
-        costs.iter().map(|(table, cost)| self.consumed(table, cost)).collect()
+        let costs = || costs.iter().map(|(table, cost)| self.consumed(table, cost)).collect();
+        self.is_asked().then(costs).flatten()
     }
 }
 

@@ -59,10 +59,12 @@ fn elements(fault: &Fault) -> String {
 
 fn members(fault: &Fault, service: Service, protocol: Protocol) -> Response<Body> {
     let mut body = Map::new();
-    let code = format!("{}{}", service.namespace(), fault.code);
+    let code = format!("{}{}", namespace(fault, service), fault.code);
     body.insert("__type".to_owned(), Value::String(code));
     if !fault.message.is_empty() {
-        body.insert("message".to_owned(), Value::String(fault.message.clone()));
+        // What stands before the services spells its faults in its own way.
+        let name = if fault.code == "SerializationException" { "Message" } else { "message" };
+        body.insert(name.to_owned(), Value::String(fault.message.clone()));
     }
     body.extend(fault.members.clone());
     // Only texts and what operations put beside them: there is nothing that cannot be spelled.
@@ -80,6 +82,25 @@ fn members(fault: &Fault, service: Service, protocol: Protocol) -> Response<Body
         }
     }
     response
+}
+
+/// What stands before the code. Faults that do not belong to a service alone have namespaces of their own in DynamoDB, and
+/// some of its clients match on them.
+fn namespace(fault: &Fault, service: Service) -> &'static str {
+    if !matches!(service, Service::DynamoDb | Service::DynamoDbStreams) {
+        return service.namespace();
+    }
+    match &*fault.code {
+        "ValidationException" => "com.amazon.coral.validate#",
+        "AccessDeniedException"
+        | "IncompleteSignatureException"
+        | "InvalidSignatureException"
+        | "MissingAuthenticationTokenException"
+        | "SerializationException"
+        | "UnknownOperationException"
+        | "UnrecognizedClientException" => "com.amazon.coral.service#",
+        _ => service.namespace(),
+    }
 }
 
 #[cfg(test)]
@@ -119,5 +140,37 @@ mod tests {
         let cbor = cbor.collect().await.unwrap().to_bytes();
         let value: Map<String, Value> = minicbor_serde::from_slice(&cbor).unwrap();
         assert_eq!(value["__type"], "QueueDoesNotExist");
+    }
+
+    #[tokio::test]
+    async fn faults_of_all_services_have_their_own_spelling() {
+        let not_found = Fault::client("ResourceNotFoundException", "no");
+        let shapes = [
+            (Service::Kinesis, Fault::serialization("no"), "SerializationException", "Message"),
+            (Service::Kinesis, Fault::validation("no"), "ValidationException", "message"),
+            (
+                Service::DynamoDb,
+                Fault::serialization("no"),
+                "com.amazon.coral.service#SerializationException",
+                "Message",
+            ),
+            (
+                Service::DynamoDb,
+                Fault::validation("no"),
+                "com.amazon.coral.validate#ValidationException",
+                "message",
+            ),
+            (
+                Service::DynamoDbStreams,
+                not_found,
+                "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException",
+                "message",
+            ),
+        ];
+        for (service, fault, code, member) in shapes {
+            let body = rendered(&fault, service, Protocol::Json10).await;
+            let body: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(body, serde_json::json!({ "__type": code, member: "no" }));
+        }
     }
 }
