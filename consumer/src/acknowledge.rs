@@ -4,7 +4,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
+use anabranch_model::Clock;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -14,6 +16,7 @@ use crate::lease::Checkpoint;
 
 /// The records of one shard that are under way.
 pub(crate) struct Tracker {
+    clock: Arc<dyn Clock>,
     state: Mutex<State>,
     /// Something was acknowledged or has failed.
     pub(crate) changed: Notify,
@@ -25,6 +28,8 @@ struct State {
     first: u64,
     bytes: usize,
     watermark: Checkpoint,
+    /// Since when the watermark is further than what is written down.
+    unwritten_since: Option<Duration>,
     /// Deferred records that failed since somebody asked.
     failed: Vec<(u64, String)>,
     /// How many records have been acknowledged.
@@ -47,16 +52,17 @@ enum Stage {
 }
 
 impl Tracker {
-    pub(crate) fn new(from: Checkpoint) -> Arc<Self> {
+    pub(crate) fn new(from: Checkpoint, clock: Arc<dyn Clock>) -> Arc<Self> {
         let state = State {
             slots: VecDeque::new(),
             first: 0,
             bytes: 0,
             watermark: from,
+            unwritten_since: None,
             failed: Vec::new(),
             done: 0,
         };
-        Arc::new(Tracker { state: Mutex::new(state), changed: Notify::new() })
+        Arc::new(Tracker { clock, state: Mutex::new(state), changed: Notify::new() })
     }
 
     /// Takes records in; each is given its seat.
@@ -92,11 +98,20 @@ impl Tracker {
         self.state.lock().watermark
     }
 
+    /// A checkpoint that was made of the watermark at a moment is written down. Returns for how long something had waited for
+    /// that.
+    pub(crate) fn written(&self, checkpoint: Checkpoint, at: Duration) -> Option<Duration> {
+        let mut state = self.state.lock();
+        let waited = state.unwritten_since.map(|since| self.clock.elapsed().saturating_sub(since));
+        state.unwritten_since = (state.watermark > checkpoint).then_some(at);
+        waited
+    }
+
     /// Nothing is under way and there is nothing up to here, so everything up to here is done.
     pub(crate) fn skip_to(&self, checkpoint: Checkpoint) {
         let mut state = self.state.lock();
         if state.slots.is_empty() {
-            state.watermark = state.watermark.max(checkpoint);
+            state.reach(checkpoint, &*self.clock);
         }
     }
 
@@ -127,7 +142,7 @@ impl Tracker {
     pub(crate) fn finish(&self, index: u64) {
         let mut state = self.state.lock();
         if state.finish(index) {
-            state.advance();
+            state.advance(&*self.clock);
             drop(state);
             self.changed.notify_waiters();
         }
@@ -141,7 +156,7 @@ impl Tracker {
                 state.finish(*index);
             }
         }
-        state.advance();
+        state.advance(&*self.clock);
         drop(state);
         self.changed.notify_waiters();
     }
@@ -228,13 +243,20 @@ impl State {
     }
 
     /// Moves the watermark up to the first record that is not done.
-    fn advance(&mut self) {
+    fn advance(&mut self, clock: &dyn Clock) {
         while self.slots.front().is_some_and(|slot| slot.stage == Stage::Done) {
             if let Some(slot) = self.slots.pop_front() {
                 self.first += 1;
                 self.bytes -= slot.record.size();
-                self.watermark = self.watermark.max(slot.record.checkpoint());
+                self.reach(slot.record.checkpoint(), clock);
             }
+        }
+    }
+
+    fn reach(&mut self, checkpoint: Checkpoint, clock: &dyn Clock) {
+        if checkpoint > self.watermark {
+            self.watermark = checkpoint;
+            self.unwritten_since.get_or_insert_with(|| clock.elapsed());
         }
     }
 
@@ -310,6 +332,24 @@ mod tests {
 
     use super::*;
 
+    /// A clock that shows what it is set to.
+    #[derive(Default)]
+    struct Set(Mutex<Duration>);
+
+    impl Clock for Set {
+        fn now(&self) -> Timestamp {
+            Timestamp::EPOCH
+        }
+
+        fn elapsed(&self) -> Duration {
+            *self.0.lock()
+        }
+    }
+
+    fn tracker() -> Arc<Tracker> {
+        Tracker::new(Checkpoint::TrimHorizon, Arc::new(Set::default()))
+    }
+
     fn records(tracker: &Arc<Tracker>, numbers: std::ops::Range<u128>) -> Vec<Received> {
         let record = |number| Received {
             sequence: SequenceNumber::from_u128(number),
@@ -326,9 +366,38 @@ mod tests {
         records
     }
 
+    /// From the acknowledgement of the first record that nobody had written down, and not of the last.
+    #[test]
+    fn what_waits_to_be_written_down_is_timed() {
+        let clock = Arc::new(Set::default());
+        let tracker = Tracker::new(Checkpoint::TrimHorizon, clock.clone());
+        let records = records(&tracker, 0..4);
+        let second = |second| *clock.0.lock() = Duration::from_secs(second);
+        let finish = |number: usize| tracker.finish(number as u64);
+        second(10);
+        finish(1);
+        assert_eq!(
+            tracker.written(Checkpoint::TrimHorizon, Duration::from_secs(10)),
+            None,
+            "the first is not done"
+        );
+        second(20);
+        finish(0);
+        second(23);
+        finish(2);
+        // The second was written down; the third came while that was under way.
+        let waited = tracker.written(records[1].checkpoint(), Duration::from_secs(22));
+        assert_eq!(waited, Some(Duration::from_secs(3)));
+        second(30);
+        finish(3);
+        let waited = tracker.written(records[3].checkpoint(), Duration::from_secs(30));
+        assert_eq!(waited, Some(Duration::from_secs(8)));
+        assert_eq!(tracker.written(records[3].checkpoint(), Duration::from_secs(30)), None);
+    }
+
     #[test]
     fn many_are_acknowledged_as_each_would_be() {
-        let trackers = [Tracker::new(Checkpoint::TrimHorizon), Tracker::new(Checkpoint::TrimHorizon)];
+        let trackers = [tracker(), tracker()];
         let [ours, theirs] = [records(&trackers[0], 0..10), records(&trackers[1], 0..3)];
         // An acknowledgement of an earlier delivery says nothing.
         let (stale, mut again) = (ours[3].defer(), ours[3].clone());

@@ -209,7 +209,9 @@ impl Coordinator {
         let began = self.settings.clock.elapsed();
         let write = match event {
             // Somebody gave it to us; a renewal shows that it is still so, and that nobody else goes by our name.
-            LeaseEvent::Adopted => write::renew(&lease.key, lease.counter, lease.throughput_kbps, false),
+            LeaseEvent::Adopted => {
+                write::renew(&lease.key, lease.counter, None, lease.throughput_kbps, false)
+            }
             _ => write::take(&lease.key, lease.counter, me),
         };
         match self.ports.table.write(write).await {

@@ -101,7 +101,16 @@ pub(crate) fn task_panicked(task: &'static str) {
     metrics::counter!("anabranch_consumer_panics_total", "task" => task).increment(1);
 }
 
-pub(crate) fn checkpointed(shard: &ShardInfo) {
-    metrics::counter!("anabranch_consumer_checkpoints_total", "stream" => shard.stream.as_str().to_owned())
-        .increment(1);
+/// A checkpoint is written: how long the first record that it covers had waited for that since it was acknowledged, and how
+/// much of it the write took.
+pub(crate) fn checkpointed(application: &str, shard: &ShardInfo, waited: Duration, took: Duration) {
+    let stream = shard.stream.as_str().to_owned();
+    metrics::counter!("anabranch_consumer_checkpoints_total", "stream" => stream.clone()).increment(1);
+    for (name, time) in [
+        ("anabranch_consumer_checkpoint_seconds", waited),
+        ("anabranch_consumer_checkpoint_write_seconds", took),
+    ] {
+        metrics::histogram!(name, "application" => application.to_owned(), "stream" => stream.clone())
+            .record(time);
+    }
 }

@@ -81,6 +81,8 @@ enum Read {
 impl Pipeline {
     /// Runs to the end.
     pub(crate) async fn run(self) -> End {
+        // What an earlier pipeline of the shard did is not known here, and must not be mixed up with where this one begins.
+        self.held.watch(None);
         let settled = tokio::select! {
             biased;
             loss = self.held.lost() => return End::Lost(loss),
@@ -104,12 +106,12 @@ impl Pipeline {
             work = begin => work,
         };
         self.progress.watch(&work.tracker);
-        let tracker = work.tracker.clone();
+        self.held.watch(Some(work.tracker.clone()));
         let read = tokio::select! {
             biased;
             loss = self.held.lost() => Err(loss),
             read = self.read(&mut work, from) => Ok(read),
-            () = self.checkpoint_regularly(|| tracker.watermark()) => Err(Loss::Released),
+            () = self.checkpoint_regularly() => Err(Loss::Released),
         };
         self.progress.excuse(true);
         match read {
@@ -297,26 +299,24 @@ impl Pipeline {
         }
     }
 
-    /// Writes down how far everything is acknowledged, now and then.
-    async fn checkpoint_regularly(&self, watermark: impl Fn() -> Checkpoint) {
-        let every = self.settings.checkpoint_every;
+    /// Writes down how far everything is acknowledged where that is wanted more often than the lease is renewed: every renewal
+    /// does it too.
+    async fn checkpoint_regularly(&self) {
+        let (clock, every) = (&self.settings.clock, self.settings.checkpoint_every);
         // Shards that began together do not all write at the same moment.
         let mut wait = self.settings.dice.between(every / 2, every);
         loop {
             pause(wait).await;
-            wait = every;
-            let to = watermark();
-            if to <= self.held.checkpoint() {
-                continue;
-            }
-            match self.held.write_checkpoint(to).await {
-                Ok(true) => metrics::checkpointed(&self.held.info),
-                Ok(false) => {}
+            let lately = clock.elapsed().saturating_sub(every);
+            wait = match self.held.checkpoint_unless(lately).await {
+                // Without anything new the last write may be older than that.
+                Ok(()) => (self.held.written_at() + every).checked_sub(clock.elapsed()).unwrap_or(every),
                 Err(error) => {
                     tracing::warn!(shard = %self.held.info.shard, %error, "a checkpoint cannot be written");
-                    wait = (every / 4).max(PAUSE_FIRST);
+                    every / 4
                 }
-            }
+            };
+            wait = wait.max(PAUSE_FIRST);
         }
     }
 
@@ -437,8 +437,7 @@ impl Pipeline {
     ) -> std::result::Result<(), Loss> {
         let mut attempts = 0;
         loop {
-            let checkpoint = watermark().max(self.held.checkpoint());
-            match self.held.write_last(checkpoint, children.clone()).await {
+            match self.held.write_last(watermark(), children.clone()).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => return Err(Loss::Taken),
                 Err(error) => {

@@ -46,7 +46,7 @@ impl Work {
         progress: Arc<Progress>,
     ) -> Self {
         let processor = factory.make(&shard);
-        let tracker = Tracker::new(from);
+        let tracker = Tracker::new(from, settings.clock.clone());
         let mut work = Work { shard, tracker, settings, factory, processor, progress };
         work.initialize(from).await;
         work

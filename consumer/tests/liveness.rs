@@ -42,6 +42,44 @@ async fn a_lease_is_renewed_thrice_in_its_time_by_a_clock_that_never_stands_stil
     one.stop().await;
 }
 
+/// A renewal says how far the shard is processed, and a checkpoint renews: however much there is to write down, a lease takes one
+/// write in a round. Who wants more checkpoints than that has no renewals beside them.
+#[tokio::test(start_paused = true)]
+async fn a_busy_lease_takes_one_write_in_a_round() {
+    const SHARDS: u64 = 8;
+    for (checkpoint_every, writes_max, behind_max) in
+        [(60, 31, 4), (10, 31, 4), (4, 31, 4), (2, 51, 3), (1, 101, 2)]
+    {
+        let world = World::new(SHARDS as usize).await;
+        let one = run(world.builder("one").checkpoint_every(seconds(checkpoint_every)));
+        let counters = async || world.leases().await.values().map(|lease| lease.counter).collect::<Vec<_>>();
+        world.put(0..200).await;
+        pause(seconds(5)).await;
+        let (mut put, mut written, before) = (200, Vec::new(), counters().await);
+        for _ in 0..100 {
+            world.put(put..put + 50).await;
+            put += 50;
+            written.push(world.leases().await);
+            pause(seconds(1)).await;
+        }
+        for (after, before) in counters().await.into_iter().zip(before) {
+            let writes = after - before;
+            assert!(writes <= writes_max, "{writes} in 100 s with a checkpoint every {checkpoint_every} s");
+            assert!(writes >= 28, "{writes} are too few to keep a lease");
+        }
+        // Every shard gets something every second, so its checkpoint moves with every write.
+        for two in written.windows(behind_max + 1) {
+            for (key, lease) in &two[0] {
+                assert!(
+                    two[behind_max][key].checkpoint > lease.checkpoint,
+                    "{key} every {checkpoint_every} s"
+                );
+            }
+        }
+        one.stop().await;
+    }
+}
+
 /// A table that does not answer, and more leases than are renewed at a time: each ends when its time has passed, however
 /// long the renewals hang.
 #[tokio::test(start_paused = true)]

@@ -60,13 +60,15 @@ struct Weighed {
     gauge: Arc<Gauge>,
     /// What it pushes at a time.
     pushed: ReadLimit,
+    /// Whether it says that it wants its payloads back.
+    lends: bool,
 }
 
 const FAR: Duration = Duration::from_millis(10);
 
 impl Weighed {
     fn new(inner: &SimpleStreams) -> Self {
-        Weighed { inner: inner.clone(), gauge: Arc::default(), pushed: ReadLimit::default() }
+        Weighed { inner: inner.clone(), gauge: Arc::default(), pushed: ReadLimit::default(), lends: false }
     }
 
     fn most(&self) -> usize {
@@ -84,7 +86,7 @@ impl Weighed {
 #[async_trait]
 impl ShardSource for Weighed {
     fn capabilities(&self) -> Capabilities {
-        ShardSource::capabilities(&self.inner)
+        Capabilities { lends: self.lends, ..ShardSource::capabilities(&self.inner) }
     }
 
     async fn shards(
@@ -257,6 +259,32 @@ async fn a_slow_processor_does_not_starve_the_other_shards() {
         let healthy = SHARDS / 10 * 9 * EACH;
         world.until("the others", seconds(600), async || sights.total() >= healthy).await;
         assert!(source.most() <= CAP + EACH * SIZE, "{} bytes were in hand", source.most());
+        worker.stop().await;
+    }
+}
+
+/// Every processor hangs, and what the source lent has come back all the same.
+#[tokio::test(start_paused = true)]
+async fn what_is_lent_is_given_back_however_long_a_processor_takes() {
+    for reading in [Reading::Poll, Reading::Auto] {
+        let world = World::new(SHARDS).await;
+        fill(&world, 20, |_| SIZE).await;
+        let source = Weighed { lends: true, ..Weighed::new(&world.streams) };
+        let begun = Arc::new(AtomicUsize::new(0));
+        let counting = begun.clone();
+        let hang = process_fn(move |delivery: Delivery| {
+            assert!(delivery.records.iter().all(|record| *record.data == vec![b'x'; SIZE]));
+            counting.fetch_add(1, Ordering::Relaxed);
+            std::future::pending()
+        });
+        let (choice, tables) = ([StreamChoice::only(world.stream.clone())], Arc::new(world.tables.clone()));
+        let worker =
+            Consumer::builder("app-1", choice, Arc::new(source.clone()), tables, world.clock.clone(), hang);
+        let worker = run(worker.seed(5).reading(reading).process_max(seconds(10_000)).drain_max(seconds(1)));
+        world.until("calls", seconds(60), async || begun.load(Ordering::Relaxed) == SHARDS).await;
+        pause(seconds(5)).await;
+        assert!(source.most() > 0, "something was lent");
+        assert_eq!(source.gauge.now.load(Ordering::Relaxed), 0, "and is still in hand");
         worker.stop().await;
     }
 }

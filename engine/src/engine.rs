@@ -350,7 +350,7 @@ impl Inner {
 #[async_trait]
 impl ShardSource for Engine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hash_ranges: true, at_timestamp: true, push: true }
+        Capabilities { hash_ranges: true, at_timestamp: true, push: true, lends: true }
     }
 
     async fn shards(

@@ -26,6 +26,8 @@ pub struct Capabilities {
     pub at_timestamp: bool,
     /// [`ShardSource::follow`] pushes; otherwise it polls.
     pub push: bool,
+    /// What is read lies in memory that the source has little of, until it is dropped: whoever keeps it copies it.
+    pub lends: bool,
 }
 
 /// One page of a listing.

@@ -84,7 +84,7 @@ impl Streams {
 #[async_trait]
 impl ShardSource for Streams {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hash_ranges: true, at_timestamp: true, push: self.fan_out.is_some() }
+        Capabilities { hash_ranges: true, at_timestamp: true, push: self.fan_out.is_some(), lends: false }
     }
 
     async fn shards(

@@ -438,7 +438,7 @@ fn at_the_end(next: Next) -> Batch {
 #[async_trait]
 impl<F: Feed> ShardSource for Source<F> {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hash_ranges: false, at_timestamp: false, push: false }
+        Capabilities { hash_ranges: false, at_timestamp: false, push: false, lends: false }
     }
 
     async fn shards(

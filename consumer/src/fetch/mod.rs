@@ -6,10 +6,13 @@
 //!      └────────────────────── waits while enough is under way ◀────────────────────┘
 //! ```
 //!
+//! What the source only lends is copied on the way (`keep`).
+//!
 //! Polling asks for as many bytes as there is room for. What is pushed comes as large as it comes: a source is asked for more
 //! only while there is room for a batch, and if it was larger the rest is dropped and read.
 
 mod follow;
+mod keep;
 mod latest;
 mod memory;
 mod open;
@@ -220,6 +223,9 @@ impl Fetcher {
         metrics::fetched(&self.shard, count, bytes, behind);
         if records.is_empty() {
             return true;
+        }
+        if self.source.capabilities().lends {
+            keep::keep(&mut records);
         }
         self.put_back(&mut records).await;
         self.progress.advanced();

@@ -1,5 +1,5 @@
-//! A lease that this worker holds. Renewals and checkpoints of one lease go one after another, each with the counter that
-//! the one before wrote.
+//! A lease that this worker holds. Its writes go one after another, each with the counter that the one before wrote. A renewal
+//! says how far the shard is processed, and a checkpoint renews: both are the same write, so neither costs one of its own.
 //!
 //! What must hold: a lease is given up as soon as another write is seen, and at the latest when its time has passed on the
 //! own stopwatch since the last renewal *began*; nobody else may have begun to count earlier.
@@ -15,16 +15,15 @@ use tokio::sync::watch;
 use super::checkpoint::Checkpoint;
 use super::item::Lease;
 use super::table::LeaseTable;
+use super::throughput::Throughput;
 use super::write::{self, Progress};
+use crate::acknowledge::Tracker;
 use crate::delivery::ShardInfo;
 use crate::metrics;
 use crate::settings::Settings;
 
 /// How often one write is tried: once more for a handoff, and once more for a doubt.
 const ATTEMPTS_MAX: usize = 3;
-
-/// The shortest time that a throughput is measured over.
-const MEASURED_MIN: Duration = Duration::from_millis(500);
 
 /// What a lease says to its pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,23 +91,13 @@ impl Fence {
 /// What others look at without waiting for a write.
 struct Seen {
     checkpoint: Checkpoint,
+    /// What knows how far the shard is processed, once it is read.
+    tracker: Option<Arc<Tracker>>,
     /// The moment that `LATEST` stands for.
     latest_since: Option<Timestamp>,
     /// When the last write that succeeded began, on the stopwatch.
     renewed_at: Duration,
-    /// Bytes since the throughput was last written down, and when that was.
-    bytes: u64,
-    measured_at: Duration,
-    /// What was written down then.
-    kbps: f64,
-}
-
-/// A throughput that is about to be written down.
-#[derive(Clone, Copy)]
-struct Measured {
-    kbps: f64,
-    bytes: u64,
-    at: Duration,
+    throughput: Throughput,
 }
 
 /// What it means that a condition did not hold.
@@ -131,11 +120,10 @@ impl Held {
     ) -> Arc<Self> {
         let seen = Seen {
             checkpoint: lease.checkpoint,
+            tracker: None,
             latest_since: lease.latest_since,
             renewed_at: since,
-            bytes: 0,
-            measured_at: since,
-            kbps: lease.throughput_kbps,
+            throughput: Throughput::new(lease.throughput_kbps, since),
         };
         Arc::new(Held {
             info,
@@ -152,6 +140,23 @@ impl Held {
         self.seen.lock().checkpoint
     }
 
+    /// From here on this says how far the shard is processed, and what writes to the lease writes that down.
+    pub(crate) fn watch(&self, tracker: Option<Arc<Tracker>>) {
+        self.seen.lock().tracker = tracker;
+    }
+
+    /// How far the shard is processed, if that is further than the table knows.
+    fn news(&self) -> Option<Checkpoint> {
+        let seen = self.seen.lock();
+        let reached = seen.tracker.as_ref()?.watermark();
+        (reached > seen.checkpoint).then_some(reached)
+    }
+
+    /// When the last write that succeeded began, on the stopwatch.
+    pub(crate) fn written_at(&self) -> Duration {
+        self.seen.lock().renewed_at
+    }
+
     /// The moment that `LATEST` stands for, if that is written down.
     pub(crate) fn latest_since(&self) -> Option<Timestamp> {
         self.seen.lock().latest_since
@@ -159,7 +164,7 @@ impl Held {
 
     /// Counts bytes that were read, for the throughput.
     pub(crate) fn count(&self, bytes: u64) {
-        self.seen.lock().bytes += bytes;
+        self.seen.lock().throughput.count(bytes);
     }
 
     pub(crate) fn signal(&self) -> watch::Receiver<Signal> {
@@ -172,7 +177,7 @@ impl Held {
 
     /// When the lease is given up unless a write succeeds, on the stopwatch.
     pub(crate) fn expires_at(&self) -> Duration {
-        self.seen.lock().renewed_at + self.settings.lease_time
+        self.written_at() + self.settings.lease_time
     }
 
     /// Gives the lease up if its time has passed.
@@ -208,46 +213,61 @@ impl Held {
     /// Renews the lease, unless something was written since a moment. Says whether that is done with.
     pub(crate) async fn renew(&self, since: Duration) -> bool {
         let mut fence = self.fence.lock().await;
-        if self.is_lost() || self.seen.lock().renewed_at > since {
+        if self.is_lost() || self.written_at() > since {
             return true;
         }
-        let measured = self.throughput();
-        let lease = &self.info.lease;
-        let write = |counter, handing_over| write::renew(lease, counter, measured.kbps, handing_over);
         let began = self.settings.clock.elapsed();
-        let renewed = self.write(&mut fence, write, None, false).await;
-        match &renewed {
-            Ok(_) => self.wrote_throughput(measured),
-            Err(error) => self.complain(error, began),
+        let renewed = self.write_news(&mut fence).await;
+        if let Err(error) = &renewed {
+            self.complain(error, began);
         }
         renewed.is_ok()
     }
 
-    /// Writes a checkpoint. False if the lease is lost; an error if it may be tried again.
-    pub(crate) async fn write_checkpoint(&self, checkpoint: Checkpoint) -> Result<bool, Error> {
-        let progress = Progress::to(checkpoint);
-        let measured = self.throughput();
-        let write = |counter, _| write::checkpoint(&self.info.lease, counter, &progress, measured.kbps);
-        let written = self.advance(&progress, write, false).await?;
-        self.wrote_throughput(measured);
-        Ok(written)
+    /// Writes down how far the shard is processed, unless that is known or something was written since a moment. An error
+    /// if it may be tried again.
+    pub(crate) async fn checkpoint_unless(&self, since: Duration) -> Result<(), Error> {
+        let mut fence = self.fence.lock().await;
+        if self.is_lost() || self.written_at() > since || self.news().is_none() {
+            return Ok(());
+        }
+        self.write_news(&mut fence).await
+    }
+
+    async fn write_news(&self, fence: &mut Fence) -> Result<(), Error> {
+        let began = self.settings.clock.elapsed();
+        let measured = self.seen.lock().throughput.measure(began);
+        let (lease, mut progress) = (&self.info.lease, self.news().map(Progress::to));
+        let write = |counter, progress: Option<&Progress>, handing_over| {
+            write::renew(lease, counter, progress, measured.kbps, handing_over)
+        };
+        if self.write(fence, write, &mut progress, false).await? {
+            self.seen.lock().throughput.wrote(measured);
+            if let Some(progress) = progress {
+                self.advanced(progress.checkpoint, began);
+            }
+        }
+        Ok(())
     }
 
     /// Writes down what `LATEST` stands for. That is no progress, so what it says may even come before `LATEST` in the
     /// order of checkpoints: a shard without any record begins with the oldest one. False if the lease is lost.
     pub(crate) async fn write_start(&self, start: Start) -> Result<bool, Error> {
-        let progress = match start {
+        let mut progress = Some(match start {
             Start::Behind(checkpoint) => Progress::to(checkpoint),
             Start::Since(moment) => Progress { since: Some(moment), ..Progress::to(Checkpoint::Latest) },
-        };
+        });
         let mut fence = self.fence.lock().await;
         if self.is_lost() {
             return Ok(false);
         }
-        let kbps = self.seen.lock().kbps;
-        let write = |counter, _| write::checkpoint(&self.info.lease, counter, &progress, kbps);
-        let written = self.write(&mut fence, write, Some(&progress), false).await?;
-        if written {
+        let (lease, began) = (&self.info.lease, self.settings.clock.elapsed());
+        let kbps = self.seen.lock().throughput.measure(began).kbps;
+        let write = |counter, progress: Option<&Progress>, handing_over| {
+            write::renew(lease, counter, progress, kbps, handing_over)
+        };
+        let written = self.write(&mut fence, write, &mut progress, false).await?;
+        if let Some(progress) = progress.filter(|_| written) {
             fence.lease.latest_since = progress.since;
             let mut seen = self.seen.lock();
             (seen.checkpoint, seen.latest_since) = (progress.checkpoint, progress.since);
@@ -256,59 +276,62 @@ impl Held {
     }
 
     /// The last checkpoint, with the shards that go on if it is the end of the shard. Whoever was to have the lease next
-    /// has it then, and otherwise nobody.
+    /// has it then, and otherwise nobody. False if the lease is lost.
     pub(crate) async fn write_last(
         &self,
-        checkpoint: Checkpoint,
+        reached: Checkpoint,
         children: Vec<ShardId>,
-    ) -> Result<bool, Error> {
-        let progress = Progress { children, ..Progress::to(checkpoint) };
-        let (lease, me) = (&self.info.lease, &self.settings.worker);
-        let write = |counter, handing_over| match handing_over {
-            true => write::hand_over(lease, counter, me, &progress),
-            false => write::release(lease, counter, me, &progress),
-        };
-        let written = self.advance(&progress, write, true).await?;
-        self.lose(Loss::Released);
-        Ok(written)
-    }
-
-    async fn advance(
-        &self,
-        progress: &Progress,
-        write: impl Fn(u64, bool) -> Write,
-        last: bool,
     ) -> Result<bool, Error> {
         let mut fence = self.fence.lock().await;
         if self.is_lost() {
             return Ok(false);
         }
-        // What lies before the table's can only come from a mistake here, and must not be written down.
-        if progress.checkpoint < self.checkpoint() {
-            let (new, old) = (progress.checkpoint, self.checkpoint());
-            return Err(Error::Invalid(format!("checkpoint {new} lies before {old}, which is written down")));
+        let began = self.settings.clock.elapsed();
+        // A renewal may just have written more than the caller knew.
+        let last = Progress { children, ..Progress::to(reached.max(self.checkpoint())) };
+        let (lease, me) = (&self.info.lease, &self.settings.worker);
+        let write = |counter, progress: Option<&Progress>, handing_over| match handing_over {
+            true => write::hand_over(lease, counter, me, progress.unwrap_or(&last)),
+            false => write::release(lease, counter, me, progress.unwrap_or(&last)),
+        };
+        let mut progress = Some(last.clone());
+        let written = self.write(&mut fence, write, &mut progress, true).await?;
+        if let Some(progress) = progress.filter(|_| written) {
+            self.advanced(progress.checkpoint, began);
         }
-        let written = self.write(&mut fence, write, Some(progress), last).await?;
-        if written {
-            self.seen.lock().checkpoint = progress.checkpoint;
-        }
+        self.lose(Loss::Released);
         Ok(written)
     }
 
+    /// The table knows a checkpoint, by a write that began at this moment.
+    fn advanced(&self, checkpoint: Checkpoint, began: Duration) {
+        let tracker = {
+            let mut seen = self.seen.lock();
+            seen.checkpoint = checkpoint;
+            seen.tracker.clone()
+        };
+        if let Some(waited) = tracker.and_then(|tracker| tracker.written(checkpoint, began)) {
+            let took = self.settings.clock.elapsed().saturating_sub(began);
+            metrics::checkpointed(&self.settings.application, &self.info, waited, took);
+        }
+    }
+
     /// A write, and what follows from its answer; false if the lease is lost. What is written depends on the counter and
-    /// on whether the lease is to be handed over.
+    /// on whether the lease is to be handed over. The progress is raised to what an earlier write of ours turns out to have
+    /// written: the one that was to be written may come from a pipeline that began behind it.
     async fn write(
         &self,
         fence: &mut Fence,
-        write: impl Fn(u64, bool) -> Write,
-        progress: Option<&Progress>,
+        write: impl Fn(u64, Option<&Progress>, bool) -> Write,
+        progress: &mut Option<Progress>,
         last: bool,
     ) -> Result<bool, Error> {
         for _ in 0..ATTEMPTS_MAX {
             let began = self.settings.clock.elapsed();
             let handing_over = *self.signal.borrow() == Signal::HandOver;
             let before = fence.doubt(began);
-            let item = match self.table.write(write(fence.counter, handing_over)).await {
+            let written = self.table.write(write(fence.counter, progress.as_ref(), handing_over)).await;
+            let item = match written {
                 Ok(_) => {
                     self.wrote(fence, fence.counter + 1, began);
                     return Ok(true);
@@ -325,10 +348,14 @@ impl Held {
                 None => self.read_item().await?,
             };
             match item {
-                None => return self.put_back(fence, progress, last).await,
-                Some(item) => match self.refused(fence, &item, progress, last)? {
+                None => return self.put_back(fence, progress.as_ref(), last).await,
+                Some(item) => match self.refused(fence, &item, progress.as_ref(), last)? {
                     Refused::Done => return Ok(true),
-                    Refused::Again => {}
+                    Refused::Again => {
+                        if let Some(progress) = progress {
+                            progress.raise(self.checkpoint());
+                        }
+                    }
                     Refused::Lost(loss) => {
                         self.lose(loss);
                         return Ok(false);
@@ -460,25 +487,5 @@ impl Held {
         metrics::renewal_failed();
         let left = self.expires_at().saturating_sub(began);
         tracing::warn!(lease = %self.info.lease, %error, left_ms = left.as_millis() as u64, "renewal failed");
-    }
-
-    /// Kilobytes a second since they were last written down. A moment says nothing, so it repeats what was written then.
-    fn throughput(&self) -> Measured {
-        let now = self.settings.clock.elapsed();
-        let seen = self.seen.lock();
-        let passed = now.saturating_sub(seen.measured_at);
-        if passed < MEASURED_MIN {
-            return Measured { kbps: seen.kbps, bytes: 0, at: seen.measured_at };
-        }
-        Measured { kbps: seen.bytes as f64 / 1024.0 / passed.as_secs_f64(), bytes: seen.bytes, at: now }
-    }
-
-    fn wrote_throughput(&self, measured: Measured) {
-        let mut seen = self.seen.lock();
-        // Two writes may have measured the same bytes; the first one counts.
-        if measured.at > seen.measured_at {
-            seen.bytes = seen.bytes.saturating_sub(measured.bytes);
-            (seen.measured_at, seen.kbps) = (measured.at, measured.kbps);
-        }
     }
 }

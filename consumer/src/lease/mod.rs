@@ -20,6 +20,7 @@ pub(crate) mod item;
 pub(crate) mod layout;
 pub(crate) mod leader;
 pub(crate) mod table;
+mod throughput;
 pub(crate) mod worker;
 pub(crate) mod write;
 

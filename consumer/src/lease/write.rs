@@ -22,9 +22,20 @@ pub(crate) fn create(lease: &Lease, layout: Layout) -> Write {
     Write::put(lease.item(layout)).when(missing(LEASE_KEY))
 }
 
-/// Says that the owner lives. Someone who wants to hand the lease over makes it fail, unless that is known already.
-pub(crate) fn renew(lease: &str, counter: u64, kbps: f64, handing_over: bool) -> Write {
-    let update = Update::new().set(COUNTER, counter + 1).set(THROUGHPUT, throughput(kbps));
+/// Says that the owner lives, and how far the shard is processed if there is anything new. Someone who wants to hand the
+/// lease over makes it fail, unless that is known already.
+pub(crate) fn renew(
+    lease: &str,
+    counter: u64,
+    progress: Option<&Progress>,
+    kbps: f64,
+    handing_over: bool,
+) -> Write {
+    let update = match progress {
+        Some(progress) => progress.update(counter).set(OWNER_SWITCHES, 0),
+        None => Update::new().set(COUNTER, counter + 1),
+    };
+    let update = update.set(THROUGHPUT, throughput(kbps));
     let mut condition = path(COUNTER).equals(counter);
     if !handing_over {
         condition = condition.and(missing(CHECKPOINT_OWNER));
@@ -55,12 +66,6 @@ pub(crate) fn assign(lease: &str, owner: &str, reader: &str) -> Write {
     let condition =
         exists(LEASE_KEY).and(path(OWNER).equals(owner)).and(path(CHECKPOINT_OWNER).equals(reader));
     Write::update(key(lease), update).when(condition)
-}
-
-/// Writes down how far the shard is processed; that renews the lease as well.
-pub(crate) fn checkpoint(lease: &str, counter: u64, progress: &Progress, kbps: f64) -> Write {
-    let update = progress.update(counter).set(OWNER_SWITCHES, 0).set(THROUGHPUT, throughput(kbps));
-    Write::update(key(lease), update).when(path(COUNTER).equals(counter)).showing_item()
 }
 
 /// The last checkpoint of an owner that goes, and nobody owns the lease from then on.
@@ -108,6 +113,14 @@ impl Progress {
     /// A shard that is processed up to here and goes on.
     pub(crate) fn to(checkpoint: Checkpoint) -> Self {
         Progress { checkpoint, children: Vec::new(), since: None }
+    }
+
+    /// More than this is written down already.
+    pub(crate) fn raise(&mut self, checkpoint: Checkpoint) {
+        // What stands for no record yet says nothing about progress.
+        if checkpoint > self.checkpoint && checkpoint > Checkpoint::Latest {
+            (self.checkpoint, self.since) = (checkpoint, None);
+        }
     }
 
     /// Whether a lease says so already.

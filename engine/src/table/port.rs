@@ -87,7 +87,7 @@ pub struct Changes(pub(crate) Arc<Core>);
 #[async_trait]
 impl ShardSource for Changes {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hash_ranges: false, at_timestamp: true, push: true }
+        Capabilities { hash_ranges: false, at_timestamp: true, push: true, lends: false }
     }
 
     async fn shards(

@@ -69,7 +69,7 @@ impl Remote {
 #[async_trait]
 impl ShardSource for Remote {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hash_ranges: true, at_timestamp: true, push: true }
+        Capabilities { hash_ranges: true, at_timestamp: true, push: true, lends: false }
     }
 
     async fn shards(

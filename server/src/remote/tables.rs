@@ -115,7 +115,7 @@ pub(super) struct Changes(pub(super) Arc<Caller>);
 #[async_trait]
 impl ShardSource for Changes {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hash_ranges: false, at_timestamp: true, push: true }
+        Capabilities { hash_ranges: false, at_timestamp: true, push: true, lends: false }
     }
 
     async fn shards(

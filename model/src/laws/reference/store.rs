@@ -199,7 +199,7 @@ impl TableStore for ReferenceTables {
 #[async_trait]
 impl ShardSource for ReferenceTables {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hash_ranges: false, at_timestamp: true, push: true }
+        Capabilities { hash_ranges: false, at_timestamp: true, push: true, lends: false }
     }
 
     async fn shards(

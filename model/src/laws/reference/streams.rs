@@ -190,7 +190,7 @@ fn page<T>(entries: impl Iterator<Item = T>, limit: usize) -> Page<T> {
 #[async_trait]
 impl ShardSource for SimpleStreams {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hash_ranges: true, at_timestamp: true, push: true }
+        Capabilities { hash_ranges: true, at_timestamp: true, push: true, lends: false }
     }
 
     async fn shards(

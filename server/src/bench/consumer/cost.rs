@@ -127,7 +127,7 @@ fn processor_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Writes to a lease beside its renewals: a checkpoint is one too, and saves the renewal of its round.
+/// Writes to a lease beside its renewals: a checkpoint is one of them.
 pub(super) async fn writes(
     setting: &Setting<'_>,
     progress: &Progress,
@@ -152,8 +152,8 @@ pub(super) async fn writes(
     worker.stop().await?;
     subject.close().await?;
     let what = format!(
-        "writes to each of {SHARDS_MANY} leases in the time of {RENEWALS} renewals, under load and with a checkpoint in every \
-         third, beside the renewals that are due in that time"
+        "writes to each of {SHARDS_MANY} leases in the time of {RENEWALS} renewals, under load, so that there is always a \
+         checkpoint to write, beside the renewals that are due in that time"
     );
     let (counted, allowed) = (Spread::of(counted), Spread::of(allowed));
     Ok(Figure::beside("writes", what, Unit::Writes, counted, allowed).aim(Goal::RatioAtMost(1.0)))
