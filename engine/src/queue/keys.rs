@@ -13,6 +13,12 @@ const STATE: u8 = b's';
 const WAITING: u8 = b'w';
 const GROUP: u8 = b'g';
 
+/// Bytes of the longest key without a name in it, so that a key is made in one piece.
+const KEY_BYTES: usize = 33;
+
+/// Digits of an identifier, and what stands between their groups.
+const DIGITS: usize = 32 + 4;
+
 /// Which message of a queue: the time of its send, and the frame that brought it with its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
@@ -42,14 +48,30 @@ impl Place {
 
     /// The identifier of a message that was sent here.
     pub fn id(&self) -> Result<MessageId> {
-        MessageId::new(&self.to_string())
+        MessageId::new(str::from_utf8(&self.digits()).unwrap_or_default())
     }
 
     /// The place in an identifier, which has one spelling.
     pub fn parse(text: &str) -> Option<Place> {
-        let digits: String = text.chars().filter(|c| *c != '-').collect();
-        let place = Place::from_u128(u128::from_str_radix(&digits, 16).ok()?);
-        (place.to_string() == text).then_some(place)
+        let mut number = 0;
+        for digit in text.bytes().filter(|digit| *digit != b'-') {
+            number = number << 4 | u128::from(char::from(digit).to_digit(16)?);
+        }
+        let place = Place::from_u128(number);
+        (place.digits() == *text.as_bytes()).then_some(place)
+    }
+
+    /// Its number in groups of hexadecimal digits, as identifiers mostly look.
+    fn digits(&self) -> [u8; DIGITS] {
+        let (mut text, mut at) = ([b'-'; DIGITS], 0);
+        for (index, byte) in self.bytes().into_iter().enumerate() {
+            at += usize::from(matches!(index, 4 | 6 | 8 | 10));
+            for digit in [byte >> 4, byte & 15] {
+                text[at] = b"0123456789abcdef"[usize::from(digit)];
+                at += 1;
+            }
+        }
+        text
     }
 
     fn bytes(&self) -> [u8; 16] {
@@ -63,12 +85,9 @@ impl Place {
     }
 }
 
-/// In groups of digits, as identifiers mostly look.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = format!("{:032x}", self.to_u128());
-        let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
-        f.write_str(&parts.join("-"))
+        f.write_str(str::from_utf8(&self.digits()).unwrap_or_default())
     }
 }
 
@@ -79,7 +98,8 @@ pub fn queue(name: &QueueName) -> Bytes {
 
 /// All rows of an owner.
 pub fn owner(number: u64) -> Vec<u8> {
-    let mut key = vec![Space::QueueRows as u8];
+    let mut key = Vec::with_capacity(KEY_BYTES);
+    key.push(Space::QueueRows as u8);
     key.extend_from_slice(&number.to_be_bytes());
     key
 }

@@ -207,9 +207,12 @@ impl AsRef<[u8]> for Lent {
 }
 
 fn message(queue: &Queue, place: Place, standing: Standing, body: Body) -> Result<Given> {
-    let parts = ReceiptParts { queue: queue.born, receive: standing.receives.into(), message: place.id()? };
+    let id = id(&body, &place)?;
+    // Dead letters keep their identifiers; where a message lies now, its receipt says.
+    let message = if body.id.is_some() { place.id()? } else { id.clone() };
+    let parts = ReceiptParts { queue: queue.born, receive: standing.receives.into(), message };
     Ok(Given {
-        id: id(&body, &place)?,
+        id,
         receipt: Receipt::from(&parts),
         receive_count: body.receives_before + standing.receives,
         sent_at: timestamp(place.sent_at),
