@@ -21,7 +21,7 @@ fn flow() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").join("flows/cdc-archive.toml")
 }
 
-fn bot(data: &Data, file: &Path) -> Bot {
+fn started(data: &Data, file: &Path) -> Bot {
     let mut command = binary();
     command.arg("run").arg(file).arg("--data").arg(data.path());
     Bot::start(command)
@@ -72,7 +72,7 @@ fn changes_become_blobs_through_a_server() {
     let server = data.serve();
     prepare(&data);
     put(&data, 0..20);
-    let bot = bot(&data, &flow());
+    let bot = started(&data, &flow());
     until("twenty blobs", || keys(&data).len() == 20);
     on(&data, "table", &["update", "people", "{\"id\":\"p00007\"}", "--set", "n=700"]).succeeded();
     on(&data, "table", &["delete", "people", "{\"id\":\"p00008\"}"]).succeeded();
@@ -104,7 +104,7 @@ fn changes_become_blobs_through_a_server() {
 
     // The same without a server, on the directory alone.
     put(&data, 100..103);
-    let bot = bot(&data, &flow());
+    let bot = started(&data, &flow());
     bot.stop();
     let told = verify(&data, &["--json"]);
     if told.code != 0 {
@@ -112,7 +112,7 @@ fn changes_become_blobs_through_a_server() {
         assert_eq!(told.json()["found"]["missing"], 3, "{told:#?}");
     }
     let server = data.serve();
-    let bot = bot(&data, &flow());
+    let bot = started(&data, &flow());
     until("three more", || keys(&data).len() == 25);
     bot.stop();
     verify(&data, &[]).succeeded();
@@ -125,7 +125,7 @@ fn planted_differences_are_found() {
     let _server = data.serve();
     prepare(&data);
     put(&data, 0..50);
-    let bot = bot(&data, &flow());
+    let bot = started(&data, &flow());
     until("fifty blobs", || keys(&data).len() == 50);
     bot.stop();
     verify(&data, &[]).succeeded();
@@ -164,11 +164,11 @@ fn killed_bots_lose_nothing() {
         for round in 0..4 {
             put(&data, round * 300..(round + 1) * 300);
             let before = keys(&data).len();
-            let bot = bot(&data, &file);
+            let bot = started(&data, &file);
             until("something", || keys(&data).len() > before);
             drop(bot);
         }
-        let bot = bot(&data, &file);
+        let bot = started(&data, &file);
         let mut verify = binary();
         verify.args(["cdc", "verify"]).arg(&file).arg("--data").arg(data.path()).arg("--json");
         let mut last = None;
@@ -296,7 +296,7 @@ async fn rows_of_a_keyspace_become_documents_of_cells() {
             keys(place).iter().map(|key| body(key).json()).collect::<Vec<serde_json::Value>>()
         };
         std::fs::write(&file, text("")).expect("there is room");
-        let bot = bot(&data, &file);
+        let bot = started(&data, &file);
         let ours = documents("keyspaces-data/media/media_content/");
         bot.stop();
         let mut verify = binary();
