@@ -75,6 +75,12 @@ fn tags_and_upload_ids_are_visible() {
     }
     assert_eq!(ETag::of_md5([0xab; 16]).md5(), Some([0xab; 16]));
     assert_eq!(ETag::of_parts(&[[0xab; 16]]).md5(), None);
+    assert_eq!(ETag::of_hash([0xab; 16]).as_str(), format!("{}-1", "ab".repeat(16)));
+    assert_eq!(ETag::of_hash([0xab; 16]).md5(), None);
+    for tag in [ETag::of_hash([0xab; 16]), ETag::of_md5([0xab; 16])] {
+        assert_eq!(tag.digest(), Some([0xab; 16]));
+    }
+    assert_eq!(ETag::new("ab-1").expect("visible").digest(), None);
     assert_eq!(ETag::new(&"AB".repeat(16)).expect("visible").md5(), None);
 }
 

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use anabranch_model::blob::{
     BodyDigest, BodyDigester, BodyOptions, Checksum, ChecksumAlgorithm, ChecksumScope, Checksums,
-    DigestOfParts, ETag,
+    DigestOfParts, md5_of,
 };
 use anabranch_model::{Error, Result, limits};
 use proptest::prelude::*;
 
 fn all() -> BodyOptions {
-    BodyOptions { computed: BTreeSet::from(ChecksumAlgorithm::ALL), ..BodyOptions::default() }
+    let computed = BTreeSet::from(ChecksumAlgorithm::ALL);
+    BodyOptions { computed, md5_tag: true, ..BodyOptions::default() }
 }
 
 fn digest(options: BodyOptions, pieces: &[&[u8]]) -> Result<BodyDigest> {
@@ -27,7 +28,7 @@ fn shown(digest: &BodyDigest) -> Vec<String> {
 fn published_values_are_met() {
     let check = digest(all(), &[b"1234", b"", b"56789"]).expect("nothing was declared");
     assert_eq!(check.size, 9);
-    assert_eq!(ETag::of_md5(check.md5).as_str(), "25f9e794323b453885f5181f1b624d0b");
+    assert_eq!(check.etag.as_str(), "25f9e794323b453885f5181f1b624d0b");
     assert_eq!(
         shown(&check),
         [
@@ -39,7 +40,10 @@ fn published_values_are_met() {
         ]
     );
     let empty = digest(all(), &[]).expect("nothing was declared");
-    assert_eq!(ETag::of_md5(empty.md5).as_str(), "d41d8cd98f00b204e9800998ecf8427e");
+    assert_eq!(empty.etag.as_str(), "d41d8cd98f00b204e9800998ecf8427e");
+    // Without the wish for an MD5 the tag is the first half of the SHA-256, and says that it is no MD5.
+    let hashed = digest(BodyOptions::default(), &[b"1234", b"", b"56789"]).expect("nothing was declared");
+    assert_eq!(hashed.etag.as_str(), "15e2b0d3c33891ebb0f1ef609ec41942-1");
     assert_eq!(shown(&empty)[..3], ["crc32 00000000", "crc32c 00000000", "crc64nvme 0000000000000000"]);
 }
 
@@ -54,7 +58,7 @@ fn a_body_that_is_not_the_declared_one_is_refused() {
     }
     let large = Err(Error::BodyTooLarge { limit_bytes: limits::BODY_BYTES_MAX });
     assert_eq!(digest(size(limits::BODY_BYTES_MAX + 1), &[]), large);
-    let md5 = BodyOptions { md5: Some(right.md5), ..BodyOptions::default() };
+    let md5 = BodyOptions { md5: right.etag.md5(), ..BodyOptions::default() };
     digest(md5.clone(), &[b"body"]).expect("as declared");
     assert_eq!(digest(md5, &[b"bodY"]), Err(Error::ChecksumMismatch("md5")));
     for checksum in right.checksums.iter() {
@@ -83,17 +87,17 @@ fn checksums_of_parts_are_taken_of_values() {
     let mut whole = DigestOfParts::new(Some((sha, ChecksumScope::Parts)));
     let mut values = Vec::new();
     for part in &parts {
-        whole.add(part.size, part.md5, &part.checksums).expect("it has the checksum");
+        whole.add(part.size, &part.etag, &part.checksums).expect("it has the checksum");
         values.extend_from_slice(part.checksums.get(sha).expect("asked for").value());
     }
     let (size, etag, checksums) = whole.finish();
     assert_eq!(size, 6);
-    let md5s = digest(all(), &[&parts[0].md5, &parts[1].md5]).expect("fine").md5;
-    assert_eq!(etag.as_str(), format!("{}-2", ETag::of_md5(md5s)));
+    let md5s = digest(all(), &[&md5_of(b"one"), &md5_of(b"two")]).expect("fine").etag;
+    assert_eq!(etag.as_str(), format!("{md5s}-2"));
     assert_eq!(checksums.scope(), ChecksumScope::Parts);
     assert_eq!(checksums.get(sha), digest(all(), &[&values]).expect("fine").checksums.get(sha));
     let mut whole = DigestOfParts::new(Some((sha, ChecksumScope::Parts)));
-    assert!(whole.add(3, parts[0].md5, &Checksums::default()).is_err(), "a part without the checksum");
+    assert!(whole.add(3, &parts[0].etag, &Checksums::default()).is_err(), "a part without the checksum");
 }
 
 proptest! {
@@ -106,7 +110,7 @@ proptest! {
             let mut whole = DigestOfParts::new(Some((algorithm, ChecksumScope::Body)));
             for piece in &pieces {
                 let part = digest(all(), &[piece]).expect("nothing was declared");
-                whole.add(part.size, part.md5, &part.checksums).expect("it has the checksum");
+                whole.add(part.size, &part.etag, &part.checksums).expect("it has the checksum");
             }
             let (size, _, checksums) = whole.finish();
             prop_assert_eq!(size, expected.size);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use anabranch_model::blob::{BodyDigester, BodyOptions, ETag, WriteCondition};
+use anabranch_model::blob::{ETag, WriteCondition, md5_of};
 use anabranch_model::{BlobKey, BucketName, Error, Result, limits};
 use aws_smithy_types::base64;
 use futures_util::future::{BoxFuture, ready};
@@ -79,12 +79,10 @@ impl Blobs {
         let document = format!(
             "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>{objects}</Delete>"
         );
-        let mut digester = BodyDigester::new(BodyOptions::default())?;
-        digester.update(document.as_bytes())?;
         let request = Request::bucket("POST", bucket)
             .query("delete", "")
             .header("content-type", "application/xml")
-            .header("content-md5", base64::encode(digester.finish()?.md5))
+            .header("content-md5", base64::encode(md5_of(document.as_bytes())))
             .body(document);
         let call = || self.client.ask_document(&request, self.caller.clock().now());
         let answer = self.caller.call(&action::DELETE_OBJECTS, self.soon(), call).await;

@@ -55,8 +55,10 @@ pub(super) struct Flow {
     rest: Body,
 }
 
-/// Takes a body until it ends, or until it has more than `whole_max` bytes.
+/// Takes a body until it ends, or until it has more than `whole_max` bytes. S3 compares the MD5 of what is sent whole, and
+/// gives it back as the tag.
 pub(super) async fn take(body: Body, options: BodyOptions, whole_max: usize) -> Result<Intake> {
+    let options = BodyOptions { md5_tag: true, ..options };
     Flow { come: BytesMut::new(), digester: BodyDigester::new(options)?, rest: body }.fill(whole_max).await
 }
 

@@ -88,7 +88,8 @@ impl Blobs {
         bytes: Bytes,
         own: Option<ChecksumAlgorithm>,
     ) -> Result<Part> {
-        let options = BodyOptions { computed: own.into_iter().collect(), ..BodyOptions::default() };
+        let options =
+            BodyOptions { computed: own.into_iter().collect(), md5_tag: true, ..BodyOptions::default() };
         let mut digester = BodyDigester::new(options)?;
         digester.update(&bytes)?;
         self.send_part(upload, number, bytes, digester.finish()?, own).await

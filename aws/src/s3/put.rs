@@ -47,7 +47,7 @@ impl Blobs {
     ) -> Result<BlobMeta> {
         let deadline = self.time_for(digest.size);
         let request = self.put_request((bucket, key), options, &digest.checksums)?;
-        let request = request.header("content-md5", base64::encode(digest.md5)).body(bytes);
+        let request = request.header_if("content-md5", digest.etag.md5().map(base64::encode)).body(bytes);
         let (about, size) = (About::Blob(bucket, key), digest.size);
         let write = |guard: Guard| {
             let request = guard.on(request.clone());

@@ -148,7 +148,7 @@ impl Blobs {
     ) -> Result<Part> {
         let checksum = own.and_then(|algorithm| digest.checksums.get(algorithm));
         let request = part_request(upload, number)
-            .header("content-md5", base64::encode(digest.md5))
+            .header_if("content-md5", digest.etag.md5().map(base64::encode))
             .headers(checksum.into_iter().flat_map(meta::checksum_headers))
             .body(bytes);
         let call = || self.client.ask(&request, self.caller.clock().now());

@@ -32,7 +32,7 @@ impl Blobs {
             Ok(key) => key,
             Err(error) => return Outcome::Refused(error.to_string()),
         };
-        put(&*self.blobs, &self.bucket, &key, "application/json", event.data.clone()).await.into()
+        put(&*self.blobs, &self.bucket, &key, "application/json", vec![event.data.clone()]).await.into()
     }
 }
 
@@ -50,11 +50,11 @@ pub(super) async fn put(
     bucket: &BucketName,
     key: &BlobKey,
     content_type: &str,
-    bytes: Bytes,
+    pieces: Vec<Bytes>,
 ) -> Result<()> {
     let headers = BTreeMap::from([(Header::ContentType, content_type.to_owned())]);
     let mut options =
         PutOptions { properties: Properties { headers, ..Properties::default() }, ..PutOptions::default() };
-    options.body.size = Some(bytes.len() as u64);
-    blobs.put(bucket, key, Box::pin(stream::iter([Ok(bytes)])), options).await.map(drop)
+    options.body.size = Some(pieces.iter().map(|piece| piece.len() as u64).sum());
+    blobs.put(bucket, key, Box::pin(stream::iter(pieces.into_iter().map(Ok))), options).await.map(drop)
 }

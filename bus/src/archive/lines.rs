@@ -1,16 +1,14 @@
 //! Many events in one compressed blob, one a line.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use anabranch_model::{BlobStore, BucketName, Error, Result, ShardId, StreamName};
 use async_trait::async_trait;
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use futures_util::future::join;
 
 use super::blobs::put;
+use super::gzip;
 use super::manifest::{Entry, Manifest};
 use super::template::{KeyTemplate, date};
 use crate::event::{Event, Origin, Place};
@@ -43,7 +41,7 @@ impl Lines {
         let (saved, packed) = join(self.manifest(stream, shard).save(&entry), packing).await;
         // Nothing is written before it is durable where the batch ends.
         saved?;
-        let packed = packed.map_err(|error| Error::Unavailable(format!("packing broke off: {error}")))??;
+        let packed = packed.map_err(|error| Error::Unavailable(format!("packing broke off: {error}")))?;
         put(&*self.blobs, &self.bucket, &entry.blob, "application/gzip", packed).await
     }
 
@@ -75,13 +73,7 @@ fn placed(event: &Event) -> Result<(&StreamName, &ShardId, Place)> {
     }
 }
 
-/// The same lines give the same bytes, always: the head of the file names no time.
-fn pack(lines: &[Bytes]) -> Result<Bytes> {
-    let failed = |error: std::io::Error| Error::Unavailable(format!("packing failed: {error}"));
-    let mut file = GzEncoder::new(Vec::new(), Compression::fast());
-    for line in lines {
-        file.write_all(line).map_err(failed)?;
-        file.write_all(b"\n").map_err(failed)?;
-    }
-    file.finish().map(Bytes::from).map_err(failed)
+/// The same lines give the same bytes, always.
+fn pack(lines: &[Bytes]) -> Vec<Bytes> {
+    gzip::compress(lines.iter().flat_map(|line| [&line[..], b"\n"]))
 }

@@ -63,7 +63,7 @@ impl<'a> Manifest<'a> {
         });
         let key =
             BlobKey::new(&format!("{}{}_{}.json", self.prefix, in_order(entry.last), in_order(entry.first)))?;
-        put(self.blobs, self.bucket, &key, "application/json", document.to_string().into()).await
+        put(self.blobs, self.bucket, &key, "application/json", vec![document.to_string().into()]).await
     }
 
     /// The batch of an earlier life that holds an event, or comes next after it.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Read in this order: what a change looks like ([`Documents`], `cell`), under which key it lies ([`KeyTemplate`]), the two
-//! sinks ([`Blobs`], [`Lines`], `manifest`), and the reconciliation of a table with its archive ([`verify`](verify())).
+//! sinks ([`Blobs`], [`Lines`], `gzip`, `manifest`), and the reconciliation of a table with its archive ([`verify`](verify())).
 
 mod template;
 
@@ -15,6 +15,7 @@ mod cell;
 mod document;
 
 mod blobs;
+mod gzip;
 mod lines;
 mod manifest;
 

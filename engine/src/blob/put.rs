@@ -46,7 +46,7 @@ impl Core {
         let TakenBody { digest, place } = self.take_body(body, options.body, self.inline_bytes_max()).await?;
         let meta = BlobMeta {
             size: digest.size,
-            etag: ETag::of_md5(digest.md5),
+            etag: digest.etag,
             properties: options.properties,
             checksums: digest.checksums,
             modified_at: Timestamp::from_millis(self.now_ms()),
@@ -215,12 +215,15 @@ impl Core {
         let expected = BodyOptions {
             size: Some(meta.size),
             md5: meta.etag.md5(),
+            md5_tag: meta.parts.is_some(),
             computed: meta.checksums.iter().map(|checksum| checksum.algorithm()).collect(),
             ..BodyOptions::default()
         };
         let TakenBody { digest, place } = self.take_body(body, expected, self.inline_bytes_max()).await?;
         // The copy is put at once, whatever the source was.
-        meta.etag = ETag::of_md5(digest.md5);
+        if meta.parts.is_some() {
+            meta.etag = digest.etag;
+        }
         meta.checksums = digest.checksums;
         meta.parts = None;
         meta.properties = options.properties.unwrap_or(meta.properties);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_model::blob::{
-    BlobKey, BlobMeta, Body, BodyOptions, BucketName, CompleteOptions, DigestOfParts, ETag, Part, PartChoice,
+    BlobKey, BlobMeta, Body, BodyOptions, BucketName, CompleteOptions, DigestOfParts, Part, PartChoice,
     PartNumber, Upload, UploadId, UploadOptions, check_parts,
 };
 use anabranch_model::limits::UPLOAD_PARTS_MAX;
@@ -82,7 +82,7 @@ impl Core {
         let part = Part {
             number,
             size: digest.size,
-            etag: ETag::of_md5(digest.md5),
+            etag: digest.etag,
             checksums: digest.checksums,
             modified_at: Timestamp::from_millis(self.now_ms()),
         };
@@ -167,7 +167,7 @@ impl Core {
         let chosen = check_parts(choices, |number| found.get(&number).map(|stored| stored.part.clone()))?;
         let mut digest = DigestOfParts::new(open.options.checksum);
         for part in &chosen {
-            digest.add(part.size, part.etag.md5().unwrap_or_default(), &part.checksums)?;
+            digest.add(part.size, &part.etag, &part.checksums)?;
         }
         let (size, etag, checksums) = digest.finish();
         options.check(size, &checksums)?;

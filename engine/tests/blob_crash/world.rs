@@ -36,7 +36,7 @@ pub fn some_bytes(seed: u64, length: usize) -> Bytes {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BucketState {
     summary: BucketSummary,
-    /// With the MD5 of the body that was read: bodies are too long to be kept for every step.
+    /// With the tag of the body that was read: bodies are too long to be kept for every step.
     blobs: BTreeMap<BlobKey, (BlobMeta, ETag)>,
     /// By their keys and in their order: every store has names of its own for them.
     uploads: Vec<(BlobKey, Timestamp, Vec<Part>)>,
@@ -61,8 +61,8 @@ impl World {
                 let mut digester =
                     BodyDigester::new(BodyOptions { size: Some(entry.size), ..Default::default() })?;
                 digester.update(&read)?;
-                let md5 = ETag::of_md5(digester.finish()?.md5);
-                state.blobs.insert(entry.key, (blob.meta, md5));
+                let tag = digester.finish()?.etag;
+                state.blobs.insert(entry.key, (blob.meta, tag));
             }
             for upload in store.uploads(&name, UploadListOptions::default()).await?.entries {
                 let parts = store.parts(&upload.upload, None, 1_000).await?.entries;

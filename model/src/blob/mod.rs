@@ -25,7 +25,7 @@ pub mod store;
 
 pub use checksum::{Checksum, ChecksumAlgorithm, ChecksumScope, Checksums};
 pub use condition::{ETagMatch, ReadConditions, WriteCondition};
-pub use digest::{BodyDigest, BodyDigester, ChecksumDigester, DigestOfParts};
+pub use digest::{BodyDigest, BodyDigester, ChecksumDigester, DigestOfParts, md5_of};
 pub use etag::ETag;
 pub use listing::{ListAfter, ListOptions, ListPage, UploadAfter, UploadListOptions};
 pub use meta::{BlobMeta, BlobSummary, Header, Properties};

@@ -14,8 +14,11 @@ use super::range::Range;
 pub struct BodyOptions {
     /// Bytes; a body with more or fewer is refused.
     pub size: Option<u64>,
-    /// A body with another MD5 is refused.
+    /// A body with another MD5 is refused. Its etag is this MD5.
     pub md5: Option<[u8; 16]>,
+    /// Whether the etag must be the MD5 of the body, as clients of S3 expect of what they put. Without it, and without
+    /// an MD5 to compare with, the store makes the etag of what costs it least.
+    pub md5_tag: bool,
     /// A body with others is refused. They are remembered.
     pub expected: Checksums,
     /// Checksums to compute and to remember.

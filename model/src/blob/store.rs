@@ -59,8 +59,10 @@ impl fmt::Debug for Blob {
 ///    it. Reads, conditions and listings agree on which blob is there.
 /// 4. **Readers keep what they began.** A body that was opened is read to its end as it was then, whatever is put to or
 ///    deleted from its key meanwhile.
-/// 5. **Verified.** A body whose size, MD5 or checksum is not the declared one is refused. The etag is the MD5 of a
-///    body put at once; of one put in parts it is the MD5 of the parts' MD5s with their number behind it.
+/// 5. **Verified.** A body whose size, MD5 or checksum is not the declared one is refused. The etag follows
+///    from the bytes: bodies that differ have different ones, and equal bodies that are put in the same way have the same.
+///    Where it is asked for, it is the MD5 of a body put at once; of one put in parts like this it is the MD5 of the
+///    parts' MD5s with their number behind it.
 /// 6. **Conditions are decided with the write.** Of writers that all demand that the key be absent, or that it hold one
 ///    same etag, one succeeds. [`WriteCondition::check`](super::WriteCondition::check) and
 ///    [`ReadConditions::check`](super::ReadConditions::check) say what a condition means.

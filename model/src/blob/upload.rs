@@ -74,7 +74,7 @@ pub struct Part {
     pub number: PartNumber,
     /// Bytes.
     pub size: u64,
-    /// The MD5 of its bytes.
+    /// What its bytes are compared by, as of a body that is put at once.
     pub etag: ETag,
     /// That of the upload's algorithm, and those that were given or asked for.
     pub checksums: Checksums,

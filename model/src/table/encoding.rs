@@ -12,6 +12,9 @@ use super::value::{Item, Value};
 use crate::error::{Error, Result};
 use crate::limits::NESTING_MAX;
 
+/// Attributes that an item has room for before the first of them is read: a damaged count may be any number.
+const ROOM_MAX: u64 = 16;
+
 const TEXT: u8 = 1;
 const NUMBER: u8 = 2;
 const BINARY: u8 = 3;
@@ -104,8 +107,9 @@ impl Item {
     }
 
     fn decode_at(from: &mut &[u8], depth: usize) -> Result<Item> {
-        let mut item = Item::new();
-        for _ in 0..take_count(from)? {
+        let count = take_count(from)?;
+        let mut item = Item::with_room(count.min(ROOM_MAX) as usize);
+        for _ in 0..count {
             let name = take_text(from)?;
             if !item.push(name, Value::decode_at(from, depth)?) {
                 return Err(damaged());

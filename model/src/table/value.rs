@@ -3,7 +3,7 @@
 //! What must hold: an item that a store takes has passed [`Item::check`]. Sizes follow one rule everywhere, for the
 //! limit of an item, for pages and for the figures of a table.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use bytes::Bytes;
@@ -205,9 +205,10 @@ fn check_attribute_name(name: &str) -> Result<()> {
 
 /// Named values, in the order of their names. An item of a table is one, and so is a key, and a map within an item.
 ///
-/// Short names, which most are, lie in the map itself: a page has thousands of them.
+/// They lie in one piece of memory, and short names, which most are, with them: a page has thousands, and most items have few.
+/// To make an item of many attributes that come in any order, collect them: each that is inserted moves those behind it.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub struct Item(BTreeMap<SmolStr, Value>);
+pub struct Item(Vec<(SmolStr, Value)>);
 
 impl Item {
     /// Without any attribute.
@@ -221,33 +222,50 @@ impl Item {
         self
     }
 
+    /// Without any attribute, and with room for so many.
+    pub(super) fn with_room(attributes: usize) -> Self {
+        Item(Vec::with_capacity(attributes))
+    }
+
+    /// Where an attribute stands, or where it would.
+    fn place(&self, name: &str) -> std::result::Result<usize, usize> {
+        self.0.binary_search_by(|(other, _)| other.as_str().cmp(name))
+    }
+
     /// The value of an attribute.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
+        self.place(name).ok().map(|place| &self.0[place].1)
     }
 
     /// The value of an attribute, to be changed.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        self.0.get_mut(name)
+        self.place(name).ok().map(|place| &mut self.0[place].1)
     }
 
     /// Gives an attribute a value; returns the one that it had.
     pub fn insert(&mut self, name: impl AsRef<str>, value: impl Into<Value>) -> Option<Value> {
-        self.0.insert(SmolStr::new(name), value.into())
+        let (name, value) = (name.as_ref(), value.into());
+        match self.place(name) {
+            Ok(place) => Some(std::mem::replace(&mut self.0[place].1, value)),
+            Err(place) => {
+                self.0.insert(place, (SmolStr::new(name), value));
+                None
+            }
+        }
     }
 
     /// Gives an attribute behind all others a value; returns whether it is behind them.
     pub(super) fn push(&mut self, name: &str, value: Value) -> bool {
-        let behind = self.0.last_key_value().is_none_or(|(last, _)| last.as_str() < name);
+        let behind = self.0.last().is_none_or(|(last, _)| last.as_str() < name);
         if behind {
-            self.0.insert(SmolStr::new(name), value);
+            self.0.push((SmolStr::new(name), value));
         }
         behind
     }
 
     /// Takes an attribute away.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name)
+        self.place(name).ok().map(|place| self.0.remove(place).1)
     }
 
     /// Attributes by name.
@@ -288,7 +306,18 @@ impl Item {
 
 impl<N: AsRef<str>, V: Into<Value>> FromIterator<(N, V)> for Item {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(attributes: I) -> Self {
-        Item(attributes.into_iter().map(|(name, value)| (SmolStr::new(name), value.into())).collect())
+        let attributes = attributes.into_iter().map(|(name, value)| (SmolStr::new(name), value.into()));
+        let mut attributes: Vec<(SmolStr, Value)> = attributes.collect();
+        // Attributes of one name stay in their order, and the last of them counts.
+        attributes.sort_by(|(one, _), (other, _)| one.cmp(other));
+        attributes.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            if same {
+                std::mem::swap(later, earlier);
+            }
+            same
+        });
+        Item(attributes)
     }
 }
 
@@ -303,7 +332,7 @@ impl IntoIterator for Item {
 
 /// The attributes of an item, by name.
 #[derive(Debug)]
-pub struct Attributes(std::collections::btree_map::IntoIter<SmolStr, Value>);
+pub struct Attributes(std::vec::IntoIter<(SmolStr, Value)>);
 
 impl Iterator for Attributes {
     type Item = (String, Value);
@@ -321,7 +350,7 @@ impl ExactSizeIterator for Attributes {}
 
 impl fmt::Debug for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 

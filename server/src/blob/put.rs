@@ -15,8 +15,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anabranch_model::blob::{
-    BlobKey, BlobMeta, Body, BodyDigester, BodyOptions, BucketName, CompleteOptions, ETag, Header,
-    PartChoice, PartNumber, Properties, PutOptions, Upload, UploadOptions, WriteCondition,
+    BlobKey, BlobMeta, Body, BodyOptions, BucketName, CompleteOptions, ETag, Header, PartChoice, PartNumber,
+    Properties, PutOptions, Upload, UploadOptions, WriteCondition, md5_of,
 };
 use anabranch_model::limits::UPLOAD_PARTS_MAX;
 use anabranch_model::{Error, Result};
@@ -165,13 +165,7 @@ fn body_of(bytes: &Bytes) -> Body {
     ))
 }
 
-/// The MD5 of a body, by which it is verified on its way and recognised afterwards.
-fn md5_of(bytes: &Bytes) -> Result<[u8; 16]> {
-    let mut digester = BodyDigester::new(BodyOptions::default())?;
-    digester.update(bytes)?;
-    Ok(digester.finish()?.md5)
-}
-
+/// A body is verified on its way by its MD5, and recognised by it afterwards.
 fn verified(bytes: &Bytes, md5: [u8; 16]) -> BodyOptions {
     BodyOptions { size: Some(bytes.len() as u64), md5: Some(md5), ..BodyOptions::default() }
 }
@@ -194,7 +188,7 @@ impl Transfer<'_> {
     ) -> std::result::Result<BlobMeta, Failure> {
         let (source, first) = source.next_part().await?;
         if !source.may_go_on(&first) {
-            let md5 = md5_of(&first)?;
+            let md5 = md5_of(&first);
             let options = PutOptions { properties, condition, body: verified(&first, md5) };
             return Ok(self.put_at_once(&first, options, &ETag::of_md5(md5)).await?);
         }
@@ -245,7 +239,7 @@ impl Transfer<'_> {
         let (mut choices, mut md5s) = (Vec::new(), Vec::new());
         // A last part without bytes says that the one before was the last.
         while !part.is_empty() {
-            let md5 = md5_of(&part)?;
+            let md5 = md5_of(&part);
             let number = PartNumber::new(choices.len() as u64 + 1)?;
             choices.push(self.put_part(upload, number, &part, verified(&part, md5)).await?);
             md5s.push(md5);

@@ -223,22 +223,23 @@ impl<'de> Visitor<'de> for AttributesVisitor {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Attributes, M::Error> {
-        let mut item = Item::new();
+        // Gathered first: an item of many attributes that come in any order is made at once.
+        let mut attributes = Vec::new();
         // Of several that are wrong the first by name is told.
         let mut wrong: Option<(String, String)> = None;
         while let Some((name, attribute)) = map.next_entry::<String, Attribute>()? {
             match attribute.0 {
                 Ok(_) if wrong.is_some() => {}
-                Ok(value) => drop(item.insert(name, value)),
+                Ok(value) => attributes.push((name, value)),
                 Err(why) => {
-                    item = Item::new();
+                    attributes = Vec::new();
                     if wrong.as_ref().is_none_or(|(other, _)| name < *other) {
                         wrong = Some((name, why));
                     }
                 }
             }
         }
-        Ok(Attributes(wrong.map_or(Ok(item), |(_, why)| Err(why))))
+        Ok(Attributes(wrong.map_or_else(|| Ok(attributes.into_iter().collect()), |(_, why)| Err(why))))
     }
 }
 

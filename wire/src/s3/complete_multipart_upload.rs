@@ -119,10 +119,10 @@ async fn completed_before(
     upload: &Upload,
     choices: &[PartChoice],
 ) -> Result<Option<BlobMeta>, Fault> {
-    let md5s: Option<Vec<[u8; 16]>> = choices.iter().map(|choice| choice.etag.md5()).collect();
-    let Some(md5s) = md5s else { return Ok(None) };
+    let tags: Option<Vec<[u8; 16]>> = choices.iter().map(|choice| choice.etag.digest()).collect();
+    let Some(tags) = tags else { return Ok(None) };
     match context.ports.blobs.head(&upload.bucket, &upload.key).await {
-        Ok(meta) => Ok(Some(meta).filter(|meta| meta.etag == ETag::of_parts(&md5s))),
+        Ok(meta) => Ok(Some(meta).filter(|meta| meta.etag == ETag::of_parts(&tags))),
         Err(Error::BlobNotFound(..)) => Ok(None),
         Err(error) => Err(fault(error)),
     }

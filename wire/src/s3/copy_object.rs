@@ -92,8 +92,12 @@ async fn copy_with(
     }
     let get = GetOptions { range: None, conditions: options.source };
     let blob = blobs.get(from.0, from.1, get).await?;
-    let body =
-        BodyOptions { size: Some(blob.meta.size), computed: [algorithm].into(), ..BodyOptions::default() };
+    let body = BodyOptions {
+        size: Some(blob.meta.size),
+        computed: [algorithm].into(),
+        md5_tag: true,
+        ..BodyOptions::default()
+    };
     let properties = options.properties.unwrap_or(blob.meta.properties);
     blobs.put(to.0, to.1, blob.body, PutOptions { properties, condition: options.target, body }).await
 }

@@ -37,7 +37,8 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     {
         return Err(fault(Error::RangeInvalid { size: blob.meta.size }));
     }
-    let body = BodyOptions { size: Some(blob.range.end - blob.range.start), ..BodyOptions::default() };
+    let size = Some(blob.range.end - blob.range.start);
+    let body = BodyOptions { size, md5_tag: true, ..BodyOptions::default() };
     let part = context.ports.blobs.put_part(&upload, number, blob.body, body).await.map_err(fault)?;
     Ok(document("CopyPartResult", |xml| {
         xml.value("LastModified", iso(part.modified_at)).value("ETag", quoted(&part.etag));

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::bytes::{digest, in_pieces, some_bytes, whole};
+use bytes::Bytes;
+
+use super::bytes::{in_pieces, some_bytes, tagged_with_md5, whole};
 use super::trial::Trial;
-use crate::blob::{ETag, Header, Properties, PutOptions};
+use crate::blob::{BodyOptions, ETag, Header, Properties, PutOptions, md5_of};
 use crate::laws::trial::NO_CLOCK;
 use crate::limits;
 
@@ -40,15 +42,47 @@ pub async fn pieces_of_a_body_do_not_matter(trial: Trial) {
     }
 }
 
-/// The etag of a body that was put at once is its MD5.
-pub async fn etags_are_md5(trial: Trial) {
+/// The etag of a body that was put at once is its MD5, where that is asked for or compared.
+pub async fn etags_are_md5_where_asked_for(trial: Trial) {
     let bucket = trial.bucket().await;
     let key = trial.key("key");
     for size in [0, 1, 100, 70_000] {
         let bytes = some_bytes(3, size);
-        let expected = ETag::of_md5(digest(&bytes).md5);
-        trial.same("the etag of a put", trial.put(&bucket, &key, &bytes).await.etag, expected.clone());
-        trial.same("the etag of a look", trial.head(&bucket, &key).await.etag, expected);
+        let md5 = md5_of(&bytes);
+        let compared = BodyOptions { md5: Some(md5), ..BodyOptions::default() };
+        let compared = PutOptions { body: compared, ..PutOptions::default() };
+        for options in [tagged_with_md5(), compared] {
+            let put = trial.put_with(&bucket, &key, whole(&bytes), options).await;
+            trial.same("the etag of a put", put.etag, ETag::of_md5(md5));
+            trial.same("the etag of a look", trial.head(&bucket, &key).await.etag, ETag::of_md5(md5));
+        }
+    }
+}
+
+/// The etag follows from the bytes: the same ones give the same, whenever and wherever they are put, and others another.
+/// A tag that looks like an MD5 is one.
+pub async fn etags_follow_from_the_bytes(trial: Trial) {
+    let bucket = trial.bucket().await;
+    let mut seen = BTreeMap::new();
+    for size in [0, 1, 100, 70_000, 70_001] {
+        for seed in [1, 2] {
+            let mut bytes = some_bytes(seed, size).to_vec();
+            let copies = if size == 0 { 1 } else { 2 };
+            for copy in 0..copies {
+                // Bodies that differ in their last bit only.
+                if let Some(last) = bytes.last_mut() {
+                    *last ^= copy;
+                }
+                let body = Bytes::from(bytes.clone());
+                let first = trial.put(&bucket, &trial.key("one"), &body).await.etag;
+                let again = trial.put(&bucket, &trial.key("other"), &body).await.etag;
+                trial.same("the etag of the same bytes", again, first.clone());
+                let is_md5 = first.md5().is_none_or(|md5| md5 == md5_of(&body));
+                trial.holds(is_md5, format!("{first} looks like an MD5 and is none"));
+                let other = seen.insert(first, body.clone()).is_some_and(|other| other != body);
+                trial.holds(!other, "bodies that differ have the same etag");
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use crate::blob::{Body, BodyDigest, BodyDigester, BodyOptions, ChecksumAlgorithm};
+use crate::blob::{Body, BodyDigest, BodyDigester, BodyOptions, ChecksumAlgorithm, PutOptions};
 use crate::{Error, Result, limits};
 
 /// The smallest part that need not be the last.
@@ -47,6 +47,11 @@ pub(super) fn broken(bytes: &Bytes, error: Error) -> Body {
 /// A body that never ends behind these bytes.
 pub(super) fn stalled(bytes: &Bytes) -> Body {
     Box::pin(whole(bytes).chain(stream::pending::<Result<Bytes>>()))
+}
+
+/// How a blob is put whose tag is to be its MD5.
+pub(super) fn tagged_with_md5() -> PutOptions {
+    PutOptions { body: BodyOptions { md5_tag: true, ..BodyOptions::default() }, ..PutOptions::default() }
 }
 
 /// What is known about a body, with every checksum.

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::future::{BoxFuture, join_all};
 
-use super::bytes::{digest, in_pieces, some_bytes};
+use super::bytes::{in_pieces, some_bytes, tagged_with_md5, whole};
 use super::trial::Trial;
-use crate::blob::{BlobKey, BucketName, ETag, GetOptions, PutOptions};
+use crate::blob::{BlobKey, BucketName, ETag, GetOptions, md5_of};
 use crate::laws::trial::give_way;
 
 const WRITERS: u64 = 6;
@@ -20,7 +20,7 @@ async fn overwrite(trial: &Trial, bucket: &BucketName, keys: &[BlobKey], writer:
         for key in keys {
             let seed = writer * ROUNDS + round;
             let bytes = some_bytes(seed, 1_000 + (seed as usize * 7_919) % 90_000);
-            trial.put_with(bucket, key, in_pieces(&bytes, 30_000), PutOptions::default()).await;
+            trial.put_with(bucket, key, in_pieces(&bytes, 30_000), tagged_with_md5()).await;
             give_way().await;
         }
     }
@@ -64,19 +64,19 @@ where
 pub async fn readers_see_whole_blobs_while_others_write(trial: Trial) {
     let trial = Arc::new(trial);
     let (bucket, key) = (trial.bucket().await, trial.key("key"));
-    trial.put(&bucket, &key, &some_bytes(1_000, 1_000)).await;
+    trial.put_with(&bucket, &key, whole(&some_bytes(1_000, 1_000)), tagged_with_md5()).await;
     beside_writers(&trial, &bucket, std::slice::from_ref(&key), |trial, bucket, keys| {
         Box::pin(async move {
             let (meta, _, read) = trial.read_with(&bucket, &keys[0], GetOptions::default()).await;
             trial.same("the size of a body and of its blob", read.len() as u64, meta.size);
-            trial.same("the etag of a body and of its blob", ETag::of_md5(digest(&read).md5), meta.etag);
+            trial.same("the etag of a body and of its blob", ETag::of_md5(md5_of(&read)), meta.etag);
             // Every body of this law has at least so many bytes.
             trial.holds(read.len() >= 1_000, format!("a reader saw a body of {} bytes", read.len()));
         })
     })
     .await;
     let (last, looked) = (trial.read(&bucket, &key).await, trial.head(&bucket, &key).await);
-    trial.same("the etag of the last body", ETag::of_md5(digest(&last).md5), looked.etag);
+    trial.same("the etag of the last body", ETag::of_md5(md5_of(&last)), looked.etag);
 }
 
 /// While writers replace blobs, every listing shows every key, once.

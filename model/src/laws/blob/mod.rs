@@ -112,7 +112,8 @@ laws! { $
     bodies:
         bodies_come_back_as_they_were,
         pieces_of_a_body_do_not_matter,
-        etags_are_md5,
+        etags_are_md5_where_asked_for,
+        etags_follow_from_the_bytes,
         properties_come_back_as_they_were,
         a_second_put_replaces_the_first,
         a_blob_shows_when_it_was_put;

@@ -214,7 +214,7 @@ impl BlobStore for ReferenceBlobs {
         let (digest, bytes) = take(body, options.body).await?;
         let meta = BlobMeta {
             size: digest.size,
-            etag: ETag::of_md5(digest.md5),
+            etag: digest.etag,
             properties: options.properties,
             checksums: digest.checksums,
             modified_at: self.now(),
@@ -277,11 +277,14 @@ impl BlobStore for ReferenceBlobs {
         meta.modified_at = now;
         if source != target {
             let computed = meta.checksums.iter().map(|checksum| checksum.algorithm()).collect();
-            let mut digester = BodyDigester::new(BodyOptions { computed, ..BodyOptions::default() })?;
+            let options = BodyOptions { computed, md5_tag: true, ..BodyOptions::default() };
+            let mut digester = BodyDigester::new(options)?;
             digester.update(&bytes)?;
             let digest = digester.finish()?;
             // The copy is put at once, whatever the source was.
-            meta.etag = ETag::of_md5(digest.md5);
+            if meta.parts.is_some() {
+                meta.etag = digest.etag;
+            }
             meta.checksums = digest.checksums;
             meta.parts = None;
             parts.clear();
@@ -351,7 +354,7 @@ impl BlobStore for ReferenceBlobs {
         let part = Part {
             number,
             size: digest.size,
-            etag: ETag::of_md5(digest.md5),
+            etag: digest.etag,
             checksums: digest.checksums,
             modified_at: self.now(),
         };
@@ -395,7 +398,7 @@ impl BlobStore for ReferenceBlobs {
         let mut digest = DigestOfParts::new(open.options.checksum);
         let mut bytes = Vec::new();
         for part in &chosen {
-            digest.add(part.size, part.etag.md5().unwrap_or_default(), &part.checksums)?;
+            digest.add(part.size, &part.etag, &part.checksums)?;
             bytes.extend_from_slice(&open.parts[&part.number].1);
         }
         let (size, etag, checksums) = digest.finish();

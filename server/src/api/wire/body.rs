@@ -115,6 +115,9 @@ pub struct BodyOptionsBody {
     /// Its MD5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub md5: Option<Base64>,
+    /// Whether its etag must be its MD5.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub md5_tag: bool,
     /// Its checksums.
     #[serde(default)]
     pub expected: ChecksumsBody,
@@ -128,6 +131,7 @@ impl From<BodyOptions> for BodyOptionsBody {
         BodyOptionsBody {
             size: options.size,
             md5: options.md5.map(|md5| Base64(Bytes::copy_from_slice(&md5))),
+            md5_tag: options.md5_tag,
             expected: options.expected.into(),
             computed: options.computed.into_iter().map(Into::into).collect(),
         }
@@ -145,6 +149,7 @@ impl TryFrom<BodyOptionsBody> for BodyOptions {
         Ok(BodyOptions {
             size: body.size,
             md5: md5.transpose()?,
+            md5_tag: body.md5_tag,
             expected: body.expected.try_into()?,
             computed: body.computed.into_iter().map(Into::into).collect(),
         })

@@ -54,6 +54,8 @@ impl Payload {
         let mut declared = BodyOptions {
             size: size(headers, &coding, incoming.size)?,
             md5: checksum::md5(headers)?,
+            // Clients compare the tag of what they put with the MD5 that they have made themselves.
+            md5_tag: true,
             expected: checksum::given(headers)?.into_iter().collect(),
             ..BodyOptions::default()
         };
