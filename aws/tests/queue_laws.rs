@@ -33,7 +33,7 @@ async fn the_laws_hold_on_ministack() {
 async fn the_laws_hold_on_localstack() {
     let localstack = Peer::localstack().await;
     let queues = Queues::new(&localstack.connect().await).purging_at_once();
-    suite::hold(queue_cases(&queues, "stack"), LOCALSTACK, 8).await;
+    suite::hold_beside(&[FAUXQS, MINISTACK], queue_cases(&queues, "stack"), LOCALSTACK, 8).await;
 }
 
 #[test]
