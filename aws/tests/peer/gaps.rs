@@ -111,6 +111,10 @@ pub mod queues {
         ("receivers_share_without_doubles", "two that receive at once may get the same message"),
         ("late_receipts_are_refused_in_fifo_queues", "a receipt never expires"),
         ("old_receipts_are_refused_in_fifo_queues", "a receipt never expires"),
+        (
+            "deleted_messages_cannot_be_hidden",
+            "the receipt of what was deleted is said never to have been given",
+        ),
         ("only_messages_in_flight_can_be_hidden", "what is visible can be hidden"),
         ("purging_leaves_nothing", "receipts of what was purged are unknown"),
         ("groups_keep_their_order", "a message that is recognised by its body has no sequence number"),
@@ -135,6 +139,10 @@ pub mod queues {
         ("an_old_receipt_does_not_disturb_the_new_one", "an old receipt is said never to have been given"),
         ("late_receipts_are_refused_in_fifo_queues", "a receipt never expires"),
         ("old_receipts_are_refused_in_fifo_queues", "a receipt never expires"),
+        (
+            "deleted_messages_cannot_be_hidden",
+            "the receipt of what was deleted is said never to have been given",
+        ),
         (
             "only_messages_in_flight_can_be_hidden",
             "the receipt of what is visible is said never to have been given",
@@ -164,6 +172,10 @@ pub mod queues {
         ("an_old_receipt_does_not_disturb_the_new_one", "an old receipt is said never to have been given"),
         ("late_receipts_are_refused_in_fifo_queues", "a receipt never expires"),
         ("old_receipts_are_refused_in_fifo_queues", "a receipt never expires"),
+        (
+            "deleted_messages_cannot_be_hidden",
+            "the receipt of what was deleted is said never to have been given",
+        ),
         ("only_messages_in_flight_can_be_hidden", "what is visible can be hidden"),
         ("a_receive_can_be_repeated", "attempts are ignored"),
         ("the_identifier_of_a_dead_letter_tells_duplicates", "a dead letter keeps its deduplication id"),
