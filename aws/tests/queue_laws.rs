@@ -5,7 +5,7 @@ mod peer;
 use anabranch_aws::Queues;
 use anabranch_model::laws::queue;
 use peer::Peer;
-use peer::gaps::queues::{FAUXQS, MINISTACK, MOTO, NOWHERE};
+use peer::gaps::queues::{FAUXQS, LOCALSTACK, MINISTACK, MOTO, NOWHERE};
 use peer::suite::{self, queue_cases};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -29,8 +29,15 @@ async fn the_laws_hold_on_ministack() {
     suite::hold(queue_cases(&queues, "mini"), MINISTACK, 4).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_laws_hold_on_localstack() {
+    let localstack = Peer::localstack().await;
+    let queues = Queues::new(&localstack.connect().await).purging_at_once();
+    suite::hold_beside(&[FAUXQS, MINISTACK], queue_cases(&queues, "stack"), LOCALSTACK, 8).await;
+}
+
 #[test]
 fn every_law_holds_on_some_server() {
     let laws = queue::all().iter().map(|law| law.name);
-    suite::every_law_holds_somewhere(laws, &[MOTO, FAUXQS, MINISTACK], NOWHERE);
+    suite::every_law_holds_somewhere(laws, &[MOTO, FAUXQS, MINISTACK, LOCALSTACK], NOWHERE);
 }

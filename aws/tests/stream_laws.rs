@@ -19,7 +19,8 @@ async fn the_laws_hold_on_moto() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_laws_hold_on_kinesis_mock() {
     let mock = Peer::kinesis_mock().await;
-    suite::hold(stream_cases(&Streams::new(&mock.connect().await), "mock"), KINESIS_MOCK, 4).await;
+    let cases = stream_cases(&Streams::new(&mock.connect().await), "mock");
+    suite::hold_beside(&[MOTO, KINESALITE], cases, KINESIS_MOCK, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

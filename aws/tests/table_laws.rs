@@ -23,7 +23,8 @@ async fn the_laws_hold_on_dynamodb_local() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_laws_hold_on_ministack() {
     let ministack = Peer::ministack().await;
-    suite::hold(table_cases(&Tables::new(&ministack.connect().await), "ministack"), MINISTACK, 4).await;
+    let cases = table_cases(&Tables::new(&ministack.connect().await), "ministack");
+    suite::hold_beside(&[MOTO, DYNAMODB_LOCAL], cases, MINISTACK, 4).await;
 }
 
 /// What only dynalite keeps, which knows neither transactions nor changes.

@@ -120,6 +120,30 @@ impl Peer {
         .await
     }
 
+    /// Starts LocalStack with its queues, which know traces, attempts, receipts that expire and moves of dead letters.
+    pub async fn localstack() -> Peer {
+        let packages = installed("localstack-4.13.1");
+        Peer::start("localstack", |port, folder| {
+            let mut command = watched("python3");
+            command.args(["-m", "localstack.runtime.main"]);
+            command.env("PYTHONPATH", &packages).env("PYTHONUNBUFFERED", "1");
+            command.env("SERVICES", "sqs").env("LS_LOG", "warn");
+            // Its other web server listens on every address, whatever it is told.
+            command.env("GATEWAY_SERVER", "hypercorn").env("GATEWAY_LISTEN", format!("127.0.0.1:{port}"));
+            command.env("LOCALSTACK_HOST", format!("127.0.0.1:{port}")).env("SQS_ENDPOINT_STRATEGY", "path");
+            // It neither tells its makers that it runs, nor asks them for a certificate, nor answers as a name server.
+            command.env("DISABLE_EVENTS", "1").env("SKIP_SSL_CERT_DOWNLOAD", "1").env("DNS_ADDRESS", "0");
+            // In a container it would write to folders of the system.
+            command.env("OVERRIDE_IN_DOCKER", "0");
+            for place in ["HOME", "TMPDIR", "FILESYSTEM_ROOT", "LOCALSTACK_VOLUME_DIR"] {
+                command.env(place, folder);
+            }
+            command.current_dir(folder);
+            command
+        })
+        .await
+    }
+
     /// Starts dynalite, which knows tables without changes, transactions and expiry.
     pub async fn dynalite() -> Peer {
         let package = installed("dynalite-4.0.0").join("node_modules/dynalite");

@@ -160,6 +160,7 @@ laws! { $
         results_stand_in_the_order_of_records,
         open_ranges_are_a_partition,
         numbers_are_given_once,
+        an_append_of_the_most_records_is_stored,
         the_largest_append_is_stored;
     streams:
         streams_are_described,

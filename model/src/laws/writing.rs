@@ -136,15 +136,27 @@ pub async fn numbers_are_given_once(trial: Trial) {
     }
 }
 
+/// As many records as the limits allow are stored at once and come back, also one with the longest key.
+pub async fn an_append_of_the_most_records_is_stored(trial: Trial) {
+    let (stream, shard) = trial.single_shard().await;
+    let mut most = some_records("most", limits::APPEND_RECORDS_MAX);
+    most[0] = NewRecord::new(longest_key(), "longest");
+    let written = trial.write(&stream, most).await;
+    let reading = trial.read_on(&stream, &shard, Position::TrimHorizon).await;
+    trial.same("records", gist(&reading.records), gist_written(&written));
+}
+
+fn longest_key() -> String {
+    "🦦".repeat(limits::PARTITION_KEY_CHARS_MAX)
+}
+
 /// What is as large as the limits allow is stored and comes back.
 pub async fn the_largest_append_is_stored(trial: Trial) {
     let (stream, shard) = trial.single_shard().await;
-    let longest_key = "🦦".repeat(limits::PARTITION_KEY_CHARS_MAX);
-    let largest = NewRecord::new(longest_key, vec![0xab; limits::RECORD_BYTES_MAX]);
-    let most = some_records("most", limits::APPEND_RECORDS_MAX);
+    let largest = NewRecord::new(longest_key(), vec![0xab; limits::RECORD_BYTES_MAX]);
     let half = NewRecord::new("k", vec![0xcd; limits::APPEND_BYTES_MAX / 2 - 1]);
     let mut from = Position::TrimHorizon;
-    for records in [vec![largest], most, vec![half.clone(), half]] {
+    for records in [vec![largest], vec![half.clone(), half]] {
         let written = trial.write(&stream, records).await;
         let reading = trial.read_on(&stream, &shard, from).await;
         trial.holds(

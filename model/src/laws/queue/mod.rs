@@ -126,8 +126,10 @@ laws! { $
         late_receipts_delete_in_standard_queues,
         an_old_receipt_does_not_disturb_the_new_one,
         late_receipts_are_refused_in_fifo_queues,
+        old_receipts_are_refused_in_fifo_queues,
         foreign_receipts_are_refused,
-        only_messages_in_flight_can_be_hidden;
+        only_messages_in_flight_can_be_hidden,
+        deleted_messages_cannot_be_hidden;
     waiting:
         a_receive_waits_for_a_message,
         a_receive_gives_up_when_its_wait_is_over,
@@ -146,9 +148,12 @@ laws! { $
         messages_received_too_often_are_moved,
         dead_letters_keep_their_age,
         fifo_dead_letters_make_way,
+        the_identifier_of_a_dead_letter_tells_duplicates,
         messages_stay_without_a_dead_letter_queue,
         dead_letters_go_back_to_their_sources,
+        moved_messages_are_new,
         dead_letters_go_where_they_are_told,
+        moves_without_a_source_fail,
         a_move_keeps_its_rate_and_can_be_cancelled,
         bad_moves_are_refused;
     queues:
