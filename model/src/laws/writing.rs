@@ -140,7 +140,7 @@ pub async fn numbers_are_given_once(trial: Trial) {
 pub async fn an_append_of_the_most_records_is_stored(trial: Trial) {
     let (stream, shard) = trial.single_shard().await;
     let mut most = some_records("most", limits::APPEND_RECORDS_MAX);
-    most[0] = NewRecord::new(longest_key(), "longest");
+    most[0] = NewRecord::new(longest_key(), vec![0xab; 2_000]);
     let written = trial.write(&stream, most).await;
     let reading = trial.read_on(&stream, &shard, Position::TrimHorizon).await;
     trial.same("records", gist(&reading.records), gist_written(&written));
