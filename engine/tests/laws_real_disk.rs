@@ -9,18 +9,30 @@ use anabranch_model::StreamStore;
 use anabranch_model::laws::Fixture;
 
 fn open(folder: &Path) -> Engine {
+    open_with(folder, Options::default())
+}
+
+fn open_with(folder: &Path, options: Options) -> Engine {
     let disk = SystemDisk::open(folder).expect("the folder opens");
-    Engine::open(Arc::new(disk), Arc::new(SystemClock::new()), Options::default())
-        .expect("the directory opens")
+    Engine::open(Arc::new(disk), Arc::new(SystemClock::new()), options).expect("the directory opens")
 }
 
 async fn fixture() -> Fixture {
     let folder = Arc::new(tempfile::tempdir().expect("a temporary folder"));
     let crashed = folder.clone();
-    Fixture::new(Arc::new(open(folder.path()))).keeping(folder).with_crash(move || {
-        let folder = crashed.clone();
-        async move { Arc::new(open(folder.path())) as Arc<dyn StreamStore> }
-    })
+    let strict = tempfile::tempdir().expect("a temporary folder");
+    let strict_path = strict.path().to_owned();
+    Fixture::new(Arc::new(open(folder.path())))
+        .keeping(strict)
+        .keeping(folder)
+        .with_limits(move || {
+            let limited = open_with(&strict_path, Options { shard_limits: true, ..Options::default() });
+            async move { Arc::new(limited) as Arc<dyn StreamStore> }
+        })
+        .with_crash(move || {
+            let folder = crashed.clone();
+            async move { Arc::new(open(folder.path())) as Arc<dyn StreamStore> }
+        })
 }
 
 anabranch_model::stream_laws!(fixture());

@@ -12,7 +12,11 @@ use parking_lot::Mutex;
 const SEGMENT_BYTES: u64 = 16 << 20;
 
 fn open(disk: &SimDisk, clock: &SimClock) -> Engine {
-    let options = Options { segment_bytes: SEGMENT_BYTES, ..Options::default() };
+    open_with(disk, clock, false)
+}
+
+fn open_with(disk: &SimDisk, clock: &SimClock, shard_limits: bool) -> Engine {
+    let options = Options { segment_bytes: SEGMENT_BYTES, shard_limits, ..Options::default() };
     Engine::open(Arc::new(disk.clone()), Arc::new(clock.clone()), options).expect("the directory opens")
 }
 
@@ -23,7 +27,12 @@ async fn fixture() -> Fixture {
     let current = Arc::new(Mutex::new(Some(engine.clone())));
     let (advancing, turned) = (clock.clone(), clock.clone());
     let upkept = current.clone();
+    let strict = clock.clone();
     Fixture::new(Arc::new(engine))
+        .with_limits(move || {
+            let limited = open_with(&SimDisk::new(), &strict, true);
+            async move { Arc::new(limited) as Arc<dyn StreamStore> }
+        })
         .with_advance(move |by| advancing.advance(by))
         .with_turn_back(move |by| turned.jump_to(turned.now().minus(by)))
         .with_upkeep(move || {

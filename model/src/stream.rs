@@ -234,6 +234,8 @@ pub struct Appended {
 ///    younger stream of the same name as its own. A shard's identifier is given once in the life of a stream.
 /// 7. **Refusals change nothing.** A call that returns an error of [`NextMove::FixCall`](crate::NextMove) had no
 ///    effect; in an append each record has its own result.
+/// 8. **Runs**, where [`keeps_runs`](StreamStore::keeps_runs) says so. Of the records of an append with one hash key none is
+///    stored behind one that is not, whatever a shard refuses and wherever a crash comes.
 #[async_trait]
 pub trait StreamStore: ShardSource {
     /// Makes a stream. When it returns, the stream takes records.

@@ -69,6 +69,8 @@ const NOTICED: &[(Fault, &[&str])] = &[
         "streams_survive_a_crash",
         "numbers_are_not_given_again_after_a_crash",
     ]),
+    (Fault::StoresBehindRefused, &["a_refused_record_takes_its_run_along"]),
+    (Fault::TearsLastAppend, &["a_crash_leaves_no_hole_in_a_run"]),
 ];
 
 /// What a law says about a store with this fault.
@@ -109,7 +111,13 @@ fn every_law_notices_a_fault() {
 /// The wrapper itself keeps the laws: a fault that a law does not look at leaves it in peace.
 #[tokio::test]
 async fn innocent_stores_are_acquitted() {
-    for name in ["records_keep_their_order", "bad_splits_are_refused", "streams_survive_a_crash"] {
+    for name in [
+        "records_keep_their_order",
+        "bad_splits_are_refused",
+        "streams_survive_a_crash",
+        "a_refused_record_takes_its_run_along",
+        "a_crash_leaves_no_hole_in_a_run",
+    ] {
         assert_eq!(verdict(Law::named(name), Fault::AlwaysCaughtUp).await, Ok(()));
     }
 }

@@ -33,8 +33,8 @@
 //! ```
 //!
 //! Read in this order: what a sender holds ([`Producer`], [`Stored`], [`Lost`]), how records come in (`intake`), those of one key
-//! (`lane`, `queue`), the task that sends them (`worker`, `batch`, `pace`), what goes past it (`runs`), what is known about the
-//! shards ([`traffic`], [`ShardMap`],
+//! (`lane`, `queue`), the task that sends them (`worker`, `batch`, `pace`), what goes past it where the store keeps runs (`strand`,
+//! `page`, `runs`), what is known about the shards ([`traffic`], [`ShardMap`],
 //! [`Place`]), and what is done about it ([`scaler`]).
 //!
 //! Invariant: this crate depends on `model` only; it knows no wire format and reads no clock that it was not given.
@@ -47,8 +47,10 @@ mod batch;
 mod intake;
 mod lane;
 mod pace;
+mod page;
 mod queue;
 mod runs;
+mod strand;
 mod worker;
 
 mod large;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anabranch_model::limits::PAGE_ENTRIES_MAX;
 use anabranch_model::{Error, HashKey, Result, Shard, ShardGraph, ShardId, ShardSource, StreamName};
 
+use crate::settings::Pace;
 use crate::traffic::ShardTraffic;
 
 /// The open shards in the order of their ranges.
@@ -18,15 +19,21 @@ pub struct ShardMap {
 }
 
 impl ShardMap {
-    /// The map of these shards; traffic that `old` has is kept.
-    pub(crate) fn new(shards: impl IntoIterator<Item = Shard>, old: &ShardMap, now: Duration) -> Self {
+    /// The map of these shards; traffic that `old` has is kept, and others get this pace.
+    pub(crate) fn new(
+        shards: impl IntoIterator<Item = Shard>,
+        old: &ShardMap,
+        pace: Option<Pace>,
+        now: Duration,
+    ) -> Self {
         // What was listed on an earlier page may have been closed before the last one.
         let graph = ShardGraph::new(shards);
         let open = graph.open().filter(|shard| graph.children_of(&shard.id).is_empty());
         let traffic = |shard: &Shard| {
             let range = shard.range?;
             let known = old.by_id(&shard.id).filter(|known| known.range == range);
-            Some(known.cloned().unwrap_or_else(|| Arc::new(ShardTraffic::new(shard.id.clone(), range, now))))
+            let new = || Arc::new(ShardTraffic::new(shard.id.clone(), range, pace, now));
+            Some(known.cloned().unwrap_or_else(new))
         };
         let mut shards: Vec<_> = open.filter_map(traffic).collect();
         shards.sort_by_key(|shard| shard.range.first());

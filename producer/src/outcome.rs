@@ -3,10 +3,13 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anabranch_model::{Error, NextMove, SequenceNumber, ShardId};
 use tokio::sync::oneshot;
+
+use crate::page::Page;
 
 /// What became of a record.
 pub type Outcome = Result<Stored, Lost>;
@@ -85,13 +88,35 @@ pub(crate) fn in_doubt(error: &Error) -> bool {
 
 /// A place in the buffer. Wait for it to learn what became of the record; dropping it does not take the record back.
 #[derive(Debug)]
-pub struct Ticket(pub(crate) oneshot::Receiver<Outcome>);
+pub struct Ticket(Told);
+
+/// How the outcome gets to its sender.
+#[derive(Debug)]
+enum Told {
+    Alone(oneshot::Receiver<Outcome>),
+    OnPage(Arc<Page>, usize),
+}
+
+impl Ticket {
+    pub(crate) fn alone(answer: oneshot::Receiver<Outcome>) -> Self {
+        Ticket(Told::Alone(answer))
+    }
+
+    pub(crate) fn on_page(page: Arc<Page>, index: usize) -> Self {
+        Ticket(Told::OnPage(page, index))
+    }
+}
 
 impl Future for Ticket {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        // A producer that ends without a word took its knowledge along.
-        Pin::new(&mut self.0).poll(context).map(|answer| answer.unwrap_or(Err(Lost::Unknown(Why::Closed))))
+        match &mut self.0 {
+            // A producer that ends without a word took its knowledge along.
+            Told::Alone(answer) => {
+                Pin::new(answer).poll(context).map(|answer| answer.unwrap_or(Err(Lost::Unknown(Why::Closed))))
+            }
+            Told::OnPage(page, index) => page.poll(*index, context),
+        }
     }
 }

@@ -7,6 +7,9 @@ use crate::settings::Pace;
 /// A bucket holds what this much time brings, so that a burst is short beside the second in which a shard counts.
 const DEPTH: f64 = 0.2;
 
+/// Faster than anything: nobody is held back.
+const UNPACED: Pace = Pace { records: 1e15, bytes: 1e18 };
+
 /// The buckets of one shard.
 #[derive(Debug)]
 pub(crate) struct Bucket {
@@ -19,8 +22,9 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// Full buckets.
-    pub(crate) fn new(pace: Pace, now: Duration) -> Self {
+    /// Full buckets; without a pace they are never empty.
+    pub(crate) fn new(pace: Option<Pace>, now: Duration) -> Self {
+        let pace = pace.unwrap_or(UNPACED);
         Bucket {
             pace,
             records: pace.records * DEPTH,
@@ -50,8 +54,18 @@ impl Bucket {
 
     /// Takes what a record of this size uses.
     pub(crate) fn take(&mut self, bytes: usize) {
-        self.records -= 1.0;
+        self.take_run(1, bytes);
+    }
+
+    /// Takes what records that go together use. They go if the first may, and those behind them wait for longer.
+    pub(crate) fn take_run(&mut self, records: usize, bytes: usize) {
+        self.records -= records as f64;
         self.bytes -= bytes as f64;
+    }
+
+    /// Whether records that go together are no more than the buckets hold.
+    pub(crate) fn holds(&self, records: usize, bytes: usize) -> bool {
+        records as f64 <= self.pace.records * DEPTH && bytes as f64 <= self.pace.bytes * DEPTH
     }
 
     /// The shard has refused: nothing goes there for a while.
@@ -73,7 +87,7 @@ mod tests {
 
     /// Sends as fast as the bucket lets it for a time, and counts.
     fn sent(bytes: usize, seconds: u64) -> usize {
-        let mut bucket = Bucket::new(Pace { records: 1000.0, bytes: 1e6 }, Duration::ZERO);
+        let mut bucket = Bucket::new(Some(Pace { records: 1000.0, bytes: 1e6 }), Duration::ZERO);
         let (mut now, mut sent) = (Duration::ZERO, 0);
         while now < Duration::from_secs(seconds) {
             let wait = bucket.wait(now, bytes);
@@ -100,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_shard_that_refused_is_left_alone() {
-        let mut bucket = Bucket::new(Pace::SHARD, Duration::ZERO);
+        let mut bucket = Bucket::new(Some(Pace::SHARD), Duration::ZERO);
         bucket.shut(Duration::ZERO, Duration::from_millis(700));
         assert_eq!(bucket.wait(Duration::from_millis(200), 1), Duration::from_millis(500));
         assert_eq!(bucket.wait(Duration::from_millis(700), 1), Duration::ZERO);

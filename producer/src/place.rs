@@ -32,6 +32,12 @@ impl Place {
         Place { hash_key: random_key(traffic.range, dice), traffic }
     }
 
+    /// The same place, for whoever needs one of his own.
+    pub(crate) fn same(&self) -> Self {
+        self.traffic.group_begins();
+        Place { hash_key: self.hash_key, traffic: self.traffic.clone() }
+    }
+
     /// The place.
     pub fn hash_key(&self) -> HashKey {
         self.hash_key

@@ -18,6 +18,7 @@ use crate::pause::pause;
 use crate::place::Place;
 use crate::runs::{self, NewRun, Runs};
 use crate::settings::Settings;
+use crate::strand::{Runner, Strands};
 use crate::traffic::ShardSnapshot;
 use crate::worker::Worker;
 
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     /// Replaced when the stream was resharded.
     map: RwLock<Arc<ShardMap>>,
     pub(crate) runs: Runs,
+    /// Where single records go if they need no lanes.
+    pub(crate) strands: Strands,
 }
 
 impl Shared {
@@ -85,12 +88,23 @@ impl Producer {
             None => random()?,
         });
         let shards = map::list(&*store, &stream).await?;
-        let map = Arc::new(ShardMap::new(shards, &ShardMap::default(), clock.elapsed()));
+        let map = ShardMap::new(shards, &ShardMap::default(), settings.pace, clock.elapsed());
         let (intake, room) = (Intake::new(), Semaphore::new(settings.buffer_bytes));
-        let (map, runs) = (RwLock::new(map), Runs::default());
-        let shared = Arc::new(Shared { store, stream, settings, clock, dice, intake, room, map, runs });
+        let (map, runs) = (RwLock::new(Arc::new(map)), Runs::new(&*store, &settings));
+        // A shard that is paced needs the lanes of its records.
+        let strands = if runs.share_appends && settings.pace.is_none() { settings.appends_max } else { 0 };
+        let strands = Strands::new(strands);
+        let shared =
+            Arc::new(Shared { store, stream, settings, clock, dice, intake, room, map, runs, strands });
         let (close, closing) = (watch::Sender::new(false), watch::Sender::new(()));
         let ended = closing.subscribe();
+        for number in 0..shared.strands.len() {
+            let (runner, closing) = (Runner::new(shared.clone(), number), closing.clone());
+            tokio::spawn(async move {
+                runner.run().await;
+                drop(closing);
+            });
+        }
         let (worker, stop) = (Worker::new(shared.clone()), close.subscribe());
         tokio::spawn(async move {
             worker.run(stop).await;
@@ -137,6 +151,10 @@ impl Producer {
     /// stored. The time of a record begins when the one before it is stored. Returns what became of each. Sent again from the first on, readers who drop what they have seen get
     /// every one in order.
     pub async fn send_run(&self, place: &Place, key: &Bytes, payloads: Vec<Bytes>) -> Vec<Outcome> {
+        if self.shared.runs.share_appends {
+            let run = NewRun { place: place.same(), key: key.clone(), payloads };
+            return runs::send(&self.shared, vec![run]).await.swap_remove(0);
+        }
         let lifetime = self.shared.settings.lifetime;
         let run = Run::new(lifetime);
         let mut sent = Vec::with_capacity(payloads.len());
@@ -166,7 +184,7 @@ impl Producer {
     /// the records on their way, they share appends; a run is then given up when none of its records was stored for the
     /// lifetime of one. Dropped, it may have stored a part of each.
     pub async fn send_runs(&self, runs: Vec<NewRun>) -> Vec<Vec<Outcome>> {
-        if runs::share_appends(&self.shared) {
+        if self.shared.runs.share_appends {
             return runs::send(&self.shared, runs).await;
         }
         let one_by_one = runs.into_iter().map(|run| async move {
@@ -197,6 +215,7 @@ impl Producer {
     /// Takes no more records, and returns when everything that was sent is concluded.
     pub async fn close(&self) {
         self.shared.room.close();
+        self.shared.strands.close();
         self.close.send_replace(true);
         self.shared.runs.close().await;
         let mut ended = self.ended.clone();
@@ -238,6 +257,12 @@ impl Producer {
         pointer: Option<Pointer>,
         room: SemaphorePermit<'_>,
     ) -> Result<Ticket> {
+        if !self.shared.strands.is_empty() {
+            let ticket = self.shared.strands.leave(record, deadline, room.num_permits() as u32);
+            let ticket = ticket.ok_or_else(closed)?;
+            room.forget();
+            return Ok(ticket);
+        }
         let (answer, ticket) = oneshot::channel();
         let entry = Entry {
             hash_key: record.hash_key(),
@@ -255,7 +280,7 @@ impl Producer {
             return Err(closed());
         }
         room.forget();
-        Ok(Ticket(ticket))
+        Ok(Ticket::alone(ticket))
     }
 
     fn permits(&self, bytes: usize) -> u32 {

@@ -1,7 +1,8 @@
 //! Runs that share appends, where the store keeps them ([`StreamStore::keeps_runs`](anabranch_model::StreamStore::keeps_runs)).
 //!
 //! Elsewhere a run goes record by record through its lane. Here as much of it goes in one append as fits, together with
-//! other runs of the same caller, and nothing is handed to another task: the caller waits for the store and not for a queue.
+//! other runs of the same caller, and nothing is handed to another task: the caller waits for the store and not for a queue. Where
+//! shards are paced, a run goes as a whole when its first record may, and the shard is left alone for longer.
 //!
 //! What must hold: a record is sent only behind those before it in its run, in the same append or in a later one; what is
 //! refused is sent again from the first record on that is not stored.
@@ -9,7 +10,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anabranch_model::{Appended, Error, NewRecord, NextMove, Result};
+use anabranch_model::{Appended, Error, NewRecord, NextMove, Result, StreamStore};
 use bytes::Bytes;
 use tokio::sync::{Notify, RwLock};
 
@@ -18,6 +19,9 @@ use crate::outcome::{Lost, Outcome, Stored, Why, in_doubt};
 use crate::pause::pause;
 use crate::place::Place;
 use crate::producer::Shared;
+use crate::settings::Settings;
+use crate::traffic::ShardTraffic;
+use crate::worker::SHUT_MAX;
 
 /// Records that stay together and in order: see [`Producer::send_run`](crate::Producer::send_run).
 #[derive(Debug)]
@@ -31,8 +35,9 @@ pub struct NewRun {
 }
 
 /// What those who write runs share with the rest of a producer.
-#[derive(Default)]
 pub(crate) struct Runs {
+    /// Whether they can share appends: the store keeps runs, and nothing else is asked of the records on their way.
+    pub(crate) share_appends: bool,
     /// Held by whoever writes runs, and by the one who waits for their end.
     under_way: RwLock<()>,
     closed: AtomicBool,
@@ -41,18 +46,18 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
+    pub(crate) fn new(store: &dyn StreamStore, settings: &Settings) -> Self {
+        let plain = settings.large.is_none() && settings.aggregate_bytes.is_none();
+        let share_appends = plain && store.keeps_runs();
+        let (under_way, closed, resharded) = Default::default();
+        Runs { share_appends, under_way, closed, resharded }
+    }
+
     /// Lets no more runs begin, and waits for those that have.
     pub(crate) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
         drop(self.under_way.write().await);
     }
-}
-
-/// Whether runs can share appends. A shard that is paced, and a payload that goes to a blob, need the lane of their record.
-pub(crate) fn share_appends(shared: &Shared) -> bool {
-    let settings = &shared.settings;
-    let plain = settings.pace.is_none() && settings.large.is_none() && settings.aggregate_bytes.is_none();
-    plain && shared.store.keeps_runs()
 }
 
 /// Writes runs, and says of every record of each what became of it.
@@ -66,7 +71,7 @@ pub(crate) async fn send(shared: &Shared, runs: Vec<NewRun>) -> Vec<Vec<Outcome>
     loop {
         let now = shared.clock.elapsed();
         all.iter_mut().for_each(|run| run.give_up(shared, now));
-        let (sent, records) = next_append(shared, &all, now);
+        let (sent, records) = next_append(shared, &mut all, now);
         if !records.is_empty() {
             append(shared, &mut all, &sent, records).await;
         } else if let Some(due) = all.iter().filter(|run| !run.is_over()).map(|run| run.due).min() {
@@ -91,6 +96,8 @@ struct Going {
     deadline: Duration,
     /// When it may be sent again.
     due: Duration,
+    /// Its shard could take no more when its turn came; counted once.
+    held: bool,
 }
 
 /// How many records of which run an append has.
@@ -106,6 +113,7 @@ impl Going {
             last_error: None,
             deadline: now + shared.settings.lifetime,
             due: now,
+            held: false,
         }
     }
 
@@ -137,6 +145,20 @@ impl Going {
         } else if let Err(error) = self.record(self.next()).check() {
             self.lose(shared, Why::Refused(error));
         }
+    }
+
+    /// Whether its shard can take no more at the moment. What waits for a shard is counted, once.
+    fn held_back(&mut self, traffic: &ShardTraffic, now: Duration) -> bool {
+        let first = self.run.payloads[self.next()].len() + self.run.key.len();
+        let wait = traffic.bucket.lock().wait(now, first);
+        if wait.is_zero() {
+            return false;
+        }
+        self.due = now + wait;
+        if !std::mem::replace(&mut self.held, true) {
+            traffic.throttled(now, (self.run.payloads.len() - self.next()) as u64);
+        }
+        true
     }
 
     /// The next record is lost, and so are those behind it.
@@ -182,28 +204,39 @@ impl Going {
 }
 
 /// What goes next: of each run that does not pause as much as fits, in the order of the runs.
-fn next_append(shared: &Shared, all: &[Going], now: Duration) -> (Sent, Vec<NewRecord>) {
+fn next_append(shared: &Shared, all: &mut [Going], now: Duration) -> (Sent, Vec<NewRecord>) {
     let settings = &shared.settings;
+    let map = settings.pace.map(|_| shared.map());
     let (mut sent, mut records, mut bytes) = (Sent::new(), Vec::new(), 0);
-    for (number, run) in all.iter().enumerate().filter(|(_, run)| run.due <= now) {
-        let before = records.len();
+    for (number, run) in all.iter_mut().enumerate().filter(|(_, run)| run.due <= now && !run.is_over()) {
+        let traffic = map.as_ref().and_then(|map| map.shards().get(map.slot(run.run.place.hash_key())));
+        if traffic.is_some_and(|traffic| run.held_back(traffic, now)) {
+            continue;
+        }
+        let (before, mut of_run) = (records.len(), 0);
         for place in run.next()..run.run.payloads.len() {
             let record = run.record(place);
-            bytes += record.size();
+            let size = record.size();
             let fits = records.is_empty()
-                || (records.len() < settings.batch_records && bytes <= settings.batch_bytes);
+                || (records.len() < settings.batch_records && bytes + size <= settings.batch_bytes);
+            let count = records.len() - before + 1;
+            let paced = traffic.is_none_or(|traffic| traffic.bucket.lock().holds(count, of_run + size));
             // One that nobody takes waits for its turn, and breaks the run off then.
-            if !fits || (place > run.next() && record.check().is_err()) {
+            if !fits || (count > 1 && (!paced || record.check().is_err())) {
                 break;
             }
+            (bytes, of_run) = (bytes + size, of_run + size);
             records.push(record);
         }
-        if records.len() > before {
-            sent.push((number, records.len() - before));
-        }
-        if records.len() >= settings.batch_records || bytes > settings.batch_bytes {
+        let count = records.len() - before;
+        if count == 0 {
             break;
         }
+        if let Some(traffic) = traffic {
+            traffic.bucket.lock().take_run(count, of_run);
+        }
+        run.held = false;
+        sent.push((number, count));
     }
     (sent, records)
 }
@@ -263,10 +296,11 @@ fn land(
         }
     }
     if let Some(error) = refused {
-        if let Error::Throttled { shard, .. } = &error
+        if let Error::Throttled { shard, retry_after, .. } = &error
             && let Some(traffic) = shared.map().by_id(shard)
         {
             traffic.throttled(now, (count - stored) as u64);
+            traffic.bucket.lock().shut(now, (*retry_after).min(SHUT_MAX));
         }
         run.fail(shared, count - stored, &error, now);
     }

@@ -15,11 +15,9 @@ use crate::intake::Wake;
 use crate::lane::Entry;
 use crate::map::{self, ShardMap};
 use crate::outcome::{Why, in_doubt};
-use crate::pace::Bucket;
 use crate::pause::pause;
 use crate::producer::Shared;
 use crate::queue::{LaneId, Queue};
-use crate::settings::Pace;
 use crate::{large, metrics};
 
 /// How often records are looked for whose deadline has passed while they wait.
@@ -29,9 +27,7 @@ const REFRESH_MIN: Duration = Duration::from_millis(250);
 /// Lanes of a shard that are looked at when those are counted that it holds back.
 const HELD_MAX: usize = 1_000;
 /// How long a shard that refused is left alone at most.
-const SHUT_MAX: Duration = Duration::from_secs(1);
-/// Faster than anything: nobody is held back.
-const UNPACED: Pace = Pace { records: 1e15, bytes: 1e18 };
+pub(crate) const SHUT_MAX: Duration = Duration::from_secs(1);
 
 /// What the store says of each record of an append.
 type Results = Result<Vec<std::result::Result<Appended, Error>>>;
@@ -42,8 +38,6 @@ pub(crate) struct Worker {
     /// Records that were fetched and wait for their turn to be lined up.
     fetched: VecDeque<Entry>,
     queue: Queue,
-    /// By the slot of the map.
-    buckets: Vec<Bucket>,
     /// The slot that is looked at first next time.
     turn: usize,
     flights: JoinSet<Results>,
@@ -79,7 +73,6 @@ impl Worker {
             map: Arc::default(),
             fetched: VecDeque::new(),
             queue: Queue::default(),
-            buckets: Vec::new(),
             turn: 0,
             flights: JoinSet::new(),
             flying: HashMap::new(),
@@ -92,7 +85,7 @@ impl Worker {
             freed: 0,
             stored: Vec::new(),
         };
-        worker.use_map(map, now);
+        worker.use_map(map);
         worker
     }
 
@@ -116,6 +109,7 @@ impl Worker {
                 _ = close.wait_for(|close| *close), if !self.closing => {
                     self.closing = true;
                     shared.intake.close();
+                    shared.strands.close();
                 }
                 () = self.shared.runs.resharded.notified() => self.stale = true,
                 () = pause(wait.unwrap_or_default()), if wait.is_some() => {}
@@ -273,7 +267,7 @@ impl Worker {
         if unit.lanes.is_empty() {
             return None;
         }
-        self.buckets[slot].take(unit.bytes);
+        self.map.shards()[slot].bucket.lock().take(unit.bytes);
         let parcel = self.parcel(&unit)?;
         Some((unit, parcel))
     }
@@ -329,7 +323,7 @@ impl Worker {
 
     /// Whether a shard can take no more at the moment. Those who wait for it are counted.
     fn held_back(&mut self, slot: usize, bytes: usize, now: Duration) -> bool {
-        let wait = self.buckets[slot].wait(now, bytes);
+        let wait = self.map.shards()[slot].bucket.lock().wait(now, bytes);
         if wait.is_zero() {
             return false;
         }
@@ -432,7 +426,7 @@ impl Worker {
             metrics::throttled(&self.shared.stream, unit.records);
             if let Some(slot) = self.map.slot_of(batch.shard(unit)) {
                 self.map.shards()[slot].throttled(now, unit.records as u64);
-                self.buckets[slot].shut(now, (*retry_after).min(SHUT_MAX));
+                self.map.shards()[slot].bucket.lock().shut(now, (*retry_after).min(SHUT_MAX));
             }
         }
         if error.next_move() == NextMove::Retry {
@@ -479,10 +473,10 @@ impl Worker {
         self.refresh = None;
         match shards {
             Ok(shards) => {
-                let map = ShardMap::new(shards, &self.map, now);
+                let map = ShardMap::new(shards, &self.map, self.shared.settings.pace, now);
                 if !map.shards().is_empty() {
                     self.shared.set_map(Arc::new(map));
-                    self.use_map(self.shared.map(), now);
+                    self.use_map(self.shared.map());
                 }
             }
             Err(error) => {
@@ -492,12 +486,7 @@ impl Worker {
         }
     }
 
-    fn use_map(&mut self, map: Arc<ShardMap>, now: Duration) {
-        let pace = self.shared.settings.pace.unwrap_or(UNPACED);
-        let old = self.map.shards().iter().map(|shard| shard.shard.clone());
-        let mut old: HashMap<_, _> = old.zip(self.buckets.drain(..)).collect();
-        let bucket = |id| old.remove(id).unwrap_or_else(|| Bucket::new(pace, now));
-        self.buckets = map.shards().iter().map(|shard| &shard.shard).map(bucket).collect();
+    fn use_map(&mut self, map: Arc<ShardMap>) {
         metrics::shards(&self.shared.stream, map.shards().len());
         self.map = map;
         self.queue.remap(&self.map);

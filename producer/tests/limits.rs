@@ -12,7 +12,7 @@ use anabranch_model::{
 };
 use anabranch_producer::{Large, Lost, Pace, Producer, Settings, TrySendError, Why, collect_payloads};
 use bytes::Bytes;
-use world::{Faulty, RuntimeClock, Weather, pause, sights, stream, streams};
+use world::{BOTH, Faulty, RuntimeClock, Weather, pause, sights, stream, streams};
 
 const DEAD: Weather =
     Weather { throttled: 0, lost_answers: 0, lost_calls: 0, refused: 100, delay: Duration::ZERO };
@@ -23,64 +23,72 @@ fn small(buffer_bytes: usize) -> Settings {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_buffer_is_said_or_waited_for() {
-    let store = Faulty::new(streams(1).await, DEAD, 1);
-    let producer = Producer::start(store.clone(), stream(), RuntimeClock::new(), small(3_000)).await.unwrap();
-    let record = |number: usize| NewRecord::new(format!("{number}"), vec![b'x'; 700]);
-    let tickets: Vec<_> = (0..3).map(|number| producer.try_send(record(number)).unwrap()).collect();
-    let Err(TrySendError::Full(back)) = producer.try_send(record(3)) else { panic!("it is full") };
-    assert_eq!(back, record(3));
-    let waiting = tokio::spawn({
-        let producer = producer.clone();
-        async move { producer.send(back).await.unwrap().await }
-    });
-    pause(Duration::from_secs(5)).await;
-    assert!(!waiting.is_finished(), "it waits for room");
-    *store.weather.lock() = Weather::default();
-    waiting.await.unwrap().unwrap();
-    for ticket in tickets {
-        ticket.await.unwrap();
+    for make in BOTH {
+        let store = make(streams(1).await, DEAD, 1);
+        let producer =
+            Producer::start(store.clone(), stream(), RuntimeClock::new(), small(3_000)).await.unwrap();
+        let record = |number: usize| NewRecord::new(format!("{number}"), vec![b'x'; 700]);
+        let tickets: Vec<_> = (0..3).map(|number| producer.try_send(record(number)).unwrap()).collect();
+        let Err(TrySendError::Full(back)) = producer.try_send(record(3)) else { panic!("it is full") };
+        assert_eq!(back, record(3));
+        let waiting = tokio::spawn({
+            let producer = producer.clone();
+            async move { producer.send(back).await.unwrap().await }
+        });
+        pause(Duration::from_secs(5)).await;
+        assert!(!waiting.is_finished(), "it waits for room");
+        *store.weather.lock() = Weather::default();
+        waiting.await.unwrap().unwrap();
+        for ticket in tickets {
+            ticket.await.unwrap();
+        }
+        assert_eq!(sights(&store.inner).await.len(), 4);
     }
-    assert_eq!(sights(&store.inner).await.len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_record_is_given_up_at_its_deadline_and_certainty_is_kept_apart() {
-    let clock = RuntimeClock::new();
-    for (weather, unknown) in [(DEAD, false), (Weather { refused: 0, lost_calls: 100, ..DEAD }, true)] {
-        let store = Faulty::new(streams(1).await, weather, 1);
-        let producer = Producer::start(store, stream(), clock.clone(), small(100_000)).await.unwrap();
-        let began = clock.elapsed();
-        let ticket = producer.send_within(NewRecord::new("a", "b"), Duration::from_secs(7)).await.unwrap();
-        let behind = producer.send(NewRecord::new("a", "c")).await.unwrap();
-        let lost = ticket.await.unwrap_err();
-        let took = clock.elapsed() - began;
-        assert!((Duration::from_secs(7)..Duration::from_secs(8)).contains(&took), "{took:?}");
-        assert_eq!(matches!(lost, Lost::Unknown(_)), unknown, "{lost:?}");
-        assert!(matches!(lost.why(), Why::Expired(Some(_))), "{lost:?}");
-        behind.await.unwrap_err();
-        let took = clock.elapsed() - began;
-        assert!((Duration::from_secs(30)..Duration::from_secs(31)).contains(&took), "{took:?}");
+    for make in BOTH {
+        let clock = RuntimeClock::new();
+        for (weather, unknown) in [(DEAD, false), (Weather { refused: 0, lost_calls: 100, ..DEAD }, true)] {
+            let store = make(streams(1).await, weather, 1);
+            let producer = Producer::start(store, stream(), clock.clone(), small(100_000)).await.unwrap();
+            let began = clock.elapsed();
+            let ticket =
+                producer.send_within(NewRecord::new("a", "b"), Duration::from_secs(7)).await.unwrap();
+            let behind = producer.send(NewRecord::new("a", "c")).await.unwrap();
+            let lost = ticket.await.unwrap_err();
+            let took = clock.elapsed() - began;
+            assert!((Duration::from_secs(7)..Duration::from_secs(8)).contains(&took), "{took:?}");
+            assert_eq!(matches!(lost, Lost::Unknown(_)), unknown, "{lost:?}");
+            assert!(matches!(lost.why(), Why::Expired(Some(_))), "{lost:?}");
+            behind.await.unwrap_err();
+            let took = clock.elapsed() - began;
+            assert!((Duration::from_secs(30)..Duration::from_secs(31)).contains(&took), "{took:?}");
+        }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_stored_is_refused_before_it_is_sent() {
-    let store = Faulty::new(streams(1).await, Weather::default(), 1);
-    let clock: Arc<dyn Clock> = RuntimeClock::new();
-    let producer =
-        Producer::start(store.clone(), stream(), clock.clone(), Settings::default()).await.unwrap();
-    for record in
-        [NewRecord::new("", "x"), NewRecord::new("k", vec![0; 11 << 20]), NewRecord::new(vec![0xff], "x")]
-    {
-        assert!(matches!(producer.send(record.clone()).await, Err(Error::Invalid(_))));
-        assert!(matches!(producer.try_send(record), Err(TrySendError::Refused(Error::Invalid(_)))));
+    for make in BOTH {
+        let store = make(streams(1).await, Weather::default(), 1);
+        let clock: Arc<dyn Clock> = RuntimeClock::new();
+        let producer =
+            Producer::start(store.clone(), stream(), clock.clone(), Settings::default()).await.unwrap();
+        for record in
+            [NewRecord::new("", "x"), NewRecord::new("k", vec![0; 11 << 20]), NewRecord::new(vec![0xff], "x")]
+        {
+            assert!(matches!(producer.send(record.clone()).await, Err(Error::Invalid(_))));
+            assert!(matches!(producer.try_send(record), Err(TrySendError::Refused(Error::Invalid(_)))));
+        }
+        let missing = StreamName::new("missing").unwrap();
+        let error = Producer::start(store.clone(), missing, clock.clone(), Settings::default()).await.err();
+        assert!(matches!(error, Some(Error::StreamNotFound(_))), "{error:?}");
+        let settings = Settings { appends_max: 0, ..Settings::default() };
+        let error = Producer::start(store, stream(), clock, settings).await.err().unwrap().to_string();
+        assert!(error.contains("`appends_max` is 0"), "{error}");
     }
-    let missing = StreamName::new("missing").unwrap();
-    let error = Producer::start(store.clone(), missing, clock.clone(), Settings::default()).await.err();
-    assert!(matches!(error, Some(Error::StreamNotFound(_))), "{error:?}");
-    let settings = Settings { appends_max: 0, ..Settings::default() };
-    let error = Producer::start(store, stream(), clock, settings).await.err().unwrap().to_string();
-    assert!(error.contains("`appends_max` is 0"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,21 +114,23 @@ async fn a_shard_is_sent_no_more_than_its_pace() {
 
 #[tokio::test(start_paused = true)]
 async fn closing_finishes_what_was_sent_and_takes_no_more() {
-    let slow = Weather { delay: Duration::from_millis(400), throttled: 30, ..Weather::default() };
-    let store = Faulty::new(streams(1).await, slow, 1);
-    let producer =
-        Producer::start(store.clone(), stream(), RuntimeClock::new(), small(100_000)).await.unwrap();
-    let mut tickets = Vec::new();
-    for number in 0..50 {
-        tickets.push(producer.send(NewRecord::new(format!("{}", number % 5), "x")).await.unwrap());
+    for make in BOTH {
+        let slow = Weather { delay: Duration::from_millis(400), throttled: 30, ..Weather::default() };
+        let store = make(streams(1).await, slow, 1);
+        let producer =
+            Producer::start(store.clone(), stream(), RuntimeClock::new(), small(100_000)).await.unwrap();
+        let mut tickets = Vec::new();
+        for number in 0..50 {
+            tickets.push(producer.send(NewRecord::new(format!("{}", number % 5), "x")).await.unwrap());
+        }
+        producer.close().await;
+        for ticket in tickets {
+            ticket.await.unwrap();
+        }
+        assert_eq!(sights(&store.inner).await.len(), 50);
+        assert!(matches!(producer.send(NewRecord::new("k", "x")).await, Err(Error::Stopped(_))));
+        assert!(producer.try_send(NewRecord::new("k", "x")).is_err());
     }
-    producer.close().await;
-    for ticket in tickets {
-        ticket.await.unwrap();
-    }
-    assert_eq!(sights(&store.inner).await.len(), 50);
-    assert!(matches!(producer.send(NewRecord::new("k", "x")).await, Err(Error::Stopped(_))));
-    assert!(producer.try_send(NewRecord::new("k", "x")).is_err());
 }
 
 fn large(blobs: &ReferenceBlobs) -> Large {

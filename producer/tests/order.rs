@@ -10,7 +10,9 @@ use std::time::Duration;
 use anabranch_model::{Dice, NewRecord};
 use anabranch_producer::{Lost, Outcome, Pace, Producer, Settings};
 use proptest::prelude::*;
-use world::{Faulty, RuntimeClock, Weather, first_sights, pause, reshard_for_ever, sights, stream, streams};
+use world::{
+    BOTH, Faulty, RuntimeClock, Weather, first_sights, pause, reshard_for_ever, sights, stream, streams,
+};
 
 #[derive(Clone, Copy, Debug)]
 struct Case {
@@ -21,13 +23,14 @@ struct Case {
     aggregate: bool,
     paced: bool,
     resharded: bool,
+    keeps_runs: bool,
     linger_ms: u64,
     lifetime: Duration,
 }
 
 fn case() -> impl Strategy<Value = Case> {
     let percents = (0u64..40, 0u64..20, 0u64..20, 0u64..20);
-    let flags: (_, _, _) = (any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (any::<u64>(), percents, 1usize..9, 1usize..120, flags, 0u64..5, 1u64..40).prop_map(
         |(
             seed,
@@ -51,6 +54,7 @@ fn case() -> impl Strategy<Value = Case> {
             aggregate: flags.0,
             paced: flags.1,
             resharded: flags.2,
+            keeps_runs: flags.3,
             linger_ms,
             lifetime: Duration::from_secs(lifetime),
         },
@@ -59,7 +63,7 @@ fn case() -> impl Strategy<Value = Case> {
 
 async fn run(case: Case) -> Result<(), TestCaseError> {
     let inner = streams(2).await;
-    let store = Faulty::new(inner.clone(), case.weather, case.seed);
+    let store = BOTH[usize::from(case.keeps_runs)](inner.clone(), case.weather, case.seed);
     let settings = Settings {
         batch_records: 1 + (case.seed % 20) as usize,
         linger: Duration::from_millis(case.linger_ms),
@@ -118,7 +122,7 @@ fn check(outcomes: &[(String, String, Outcome)], sights: &[world::Sight]) -> Res
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(160))]
+    #![proptest_config(ProptestConfig::with_cases(320))]
     #[test]
     fn records_of_a_key_stay_in_order_and_outcomes_are_true(case in case()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
@@ -128,27 +132,52 @@ proptest! {
 
 #[tokio::test(start_paused = true)]
 async fn in_good_weather_everything_is_stored_once() {
-    let inner = streams(3).await;
-    let store =
-        Faulty::new(inner.clone(), Weather { delay: Duration::from_millis(5), ..Weather::default() }, 1);
-    let producer =
-        Producer::start(store.clone(), stream(), RuntimeClock::new(), Settings::default()).await.unwrap();
-    let mut tickets = Vec::new();
-    for number in 0..2_000 {
-        let record = NewRecord::new(format!("key-{}", number % 400), format!("{number:05}"));
-        tickets.push(producer.send(record).await.unwrap());
+    for make in BOTH {
+        let inner = streams(3).await;
+        let store = make(inner.clone(), Weather { delay: Duration::from_millis(5), ..Weather::default() }, 1);
+        let producer =
+            Producer::start(store.clone(), stream(), RuntimeClock::new(), Settings::default()).await.unwrap();
+        let mut tickets = Vec::new();
+        for number in 0..2_000 {
+            let record = NewRecord::new(format!("key-{}", number % 400), format!("{number:05}"));
+            tickets.push(producer.send(record).await.unwrap());
+        }
+        for ticket in tickets {
+            let stored = ticket.await.unwrap();
+            assert_eq!((stored.attempts, stored.repeated), (1, false));
+        }
+        assert_eq!(sights(&inner).await.len(), 2_000);
+        let appends = store.appends.lock().clone();
+        assert!(appends.len() < 60, "records share appends: {appends:?}");
+        let traffic = producer.traffic();
+        pause(Duration::from_secs(1)).await;
+        let counted: u64 = producer.traffic().iter().map(|shard| shard.sum(100).records).sum();
+        assert_eq!((traffic.len(), counted), (3, 2_000));
     }
-    for ticket in tickets {
-        let stored = ticket.await.unwrap();
-        assert_eq!((stored.attempts, stored.repeated), (1, false));
+}
+
+/// One key, and a store that keeps runs: many records of it share an append, and one that is refused holds up those behind it.
+#[tokio::test(start_paused = true)]
+async fn records_of_one_key_share_appends_where_runs_are_kept() {
+    for throttled in [0, 20] {
+        let inner = streams(3).await;
+        let weather = Weather { delay: Duration::from_millis(5), throttled, ..Weather::default() };
+        let store = Faulty::keeping_runs(inner.clone(), weather, 1);
+        let settings = Settings { retry_first: Duration::from_millis(1), ..Settings::default() };
+        let producer = Producer::start(store.clone(), stream(), RuntimeClock::new(), settings).await.unwrap();
+        let mut tickets = Vec::new();
+        for number in 0..1_000 {
+            tickets.push(producer.send(NewRecord::new("one", format!("{number:05}"))).await.unwrap());
+        }
+        for ticket in tickets {
+            assert!(!ticket.await.unwrap().repeated);
+        }
+        let data: Vec<_> = sights(&inner).await.into_iter().map(|sight| sight.data).collect();
+        assert_eq!(data.len(), 1_000);
+        assert!(data.is_sorted());
+        let appends = store.appends.lock().len();
+        assert!(appends < if throttled == 0 { 10 } else { 500 }, "{appends} appends");
     }
-    assert_eq!(sights(&inner).await.len(), 2_000);
-    let appends = store.appends.lock().clone();
-    assert!(appends.len() < 60, "records share appends: {appends:?}");
-    let traffic = producer.traffic();
-    pause(Duration::from_secs(1)).await;
-    let counted: u64 = producer.traffic().iter().map(|shard| shard.sum(100).records).sum();
-    assert_eq!((traffic.len(), counted), (3, 2_000));
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_model::Dice;
+use anabranch_model::{Clock, Dice};
 use anabranch_producer::{Lost, NewRun, Outcome, Pace, Producer, Settings, Why};
 use world::{Faulty, RuntimeClock, Weather, first_sights, reshard_for_ever, sights, stream, streams};
 
@@ -176,18 +176,55 @@ async fn a_closed_producer_takes_no_runs_and_waits_for_those_that_it_took() {
     assert!(matches!(late[0], Err(Lost::NotStored(_))), "{late:?}");
 }
 
-/// A store that keeps no runs, and a shard that is paced, get them record by record.
+/// A store that keeps no runs gets them record by record.
 #[tokio::test(start_paused = true)]
 async fn elsewhere_runs_go_record_by_record() {
     let inner = streams(2).await;
-    let paced = Settings { pace: Some(Pace { records: 100.0, bytes: 1e6 }), ..Settings::default() };
-    let poor = Faulty::new(inner.clone(), Weather { throttled: 30, ..Weather::default() }, 5);
-    let rich = Faulty::keeping_runs(inner.clone(), Weather::default(), 5);
-    for (number, (store, settings)) in [(poor, Settings::default()), (rich, paced)].into_iter().enumerate() {
-        let producer = producer(store.clone(), settings).await;
-        let outcomes = producer.send_runs(vec![run(&producer, number, 20)]).await.remove(0);
-        assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
-        assert!(store.appends.lock().iter().all(|records| *records == 1));
-    }
+    let store = Faulty::new(inner.clone(), Weather { throttled: 30, ..Weather::default() }, 5);
+    let producer = producer(store.clone(), Settings::default()).await;
+    let outcomes = producer.send_runs(vec![run(&producer, 0, 20)]).await.remove(0);
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    assert!(store.appends.lock().iter().all(|records| *records == 1));
     assert!(first_sights(&sights(&inner).await).values().all(|data| data.is_sorted() && data.len() == 20));
+}
+
+/// A shard that is paced gets a run as a whole, and is left alone for as long as the run takes of its pace.
+#[tokio::test(start_paused = true)]
+async fn a_paced_shard_gets_runs_as_a_whole_and_no_more_than_its_pace() {
+    let inner = streams(1).await;
+    let clock = RuntimeClock::new();
+    let paced = Settings { pace: Some(Pace { records: 100.0, bytes: 1e6 }), ..Settings::default() };
+    let store = Faulty::keeping_runs(inner.clone(), Weather::default(), 5);
+    let producer = Producer::start(store.clone(), stream(), clock.clone(), paced).await.unwrap();
+    let began = clock.elapsed();
+    let callers = (0..50).map(|name| {
+        let producer = producer.clone();
+        tokio::spawn(async move { producer.send_runs(vec![run(&producer, name, 8)]).await.remove(0) })
+    });
+    for outcomes in futures_util::future::join_all(callers.collect::<Vec<_>>()).await {
+        assert!(outcomes.unwrap().iter().all(Result::is_ok));
+    }
+    let took = clock.elapsed() - began;
+    assert!((Duration::from_millis(3_600)..Duration::from_millis(4_400)).contains(&took), "{took:?}");
+    assert!(store.appends.lock().iter().all(|records| *records == 8), "{:?}", store.appends.lock());
+    let held: u64 = producer.traffic().iter().map(|shard| shard.sum(100).throttles).sum();
+    assert!((350..=400).contains(&held), "what waited is counted once: {held}");
+    assert!(first_sights(&sights(&inner).await).values().all(|data| data.is_sorted() && data.len() == 8));
+}
+
+/// A run that is more than a shard takes at once goes in parts, at the pace of the shard.
+#[tokio::test(start_paused = true)]
+async fn a_long_run_keeps_the_pace_of_its_shard() {
+    let inner = streams(1).await;
+    let clock = RuntimeClock::new();
+    let paced = Settings { pace: Some(Pace { records: 100.0, bytes: 1e6 }), ..Settings::default() };
+    let store = Faulty::keeping_runs(inner.clone(), Weather::default(), 5);
+    let producer = Producer::start(store.clone(), stream(), clock.clone(), paced).await.unwrap();
+    let began = clock.elapsed();
+    let outcomes = producer.send_runs(vec![run(&producer, 0, 400)]).await.remove(0);
+    assert!(outcomes.iter().all(Result::is_ok));
+    let took = clock.elapsed() - began;
+    assert!((Duration::from_millis(3_500)..Duration::from_millis(4_400)).contains(&took), "{took:?}");
+    assert!(store.appends.lock().iter().all(|records| *records <= 20), "{:?}", store.appends.lock());
+    assert!(first_sights(&sights(&inner).await).values().all(|data| data.is_sorted() && data.len() == 400));
 }

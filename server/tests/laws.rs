@@ -6,14 +6,22 @@ mod harness;
 use anabranch_model::StreamStore;
 use anabranch_model::laws::Fixture;
 use harness::laws::Killed;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 async fn fixture() -> Fixture {
     let (server, store) = Killed::start();
-    Fixture::new(store).with_crash(move || {
-        let crash = server.clone().crash();
-        async move { crash.await as Arc<dyn StreamStore> }
-    })
+    let strict = Mutex::new(Vec::new());
+    Fixture::new(store)
+        .with_limits(move || {
+            let (server, limited) = Killed::start_limited();
+            // It runs until the law is decided.
+            strict.lock().unwrap().push(server);
+            async move { limited as Arc<dyn StreamStore> }
+        })
+        .with_crash(move || {
+            let crash = server.clone().crash();
+            async move { crash.await as Arc<dyn StreamStore> }
+        })
 }
 
 anabranch_model::stream_laws!(fixture());

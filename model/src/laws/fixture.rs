@@ -14,6 +14,7 @@ pub(super) type Store = Arc<dyn StreamStore>;
 pub(super) type Turn = Box<dyn Fn(Duration) + Send + Sync>;
 pub(super) type Upkeep = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 pub(super) type Crash = Box<dyn Fn() -> BoxFuture<'static, Store> + Send + Sync>;
+pub(super) type Limited = Box<dyn Fn() -> BoxFuture<'static, Store> + Send + Sync>;
 pub(super) type Spawn = Box<dyn Fn(BoxFuture<'static, ()>) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// A store for one law, without limits per second. Everything beyond the store is optional; the more there is, the
@@ -25,6 +26,7 @@ pub struct Fixture {
     pub(super) turn_back: Option<Turn>,
     pub(super) upkeep: Option<Upkeep>,
     pub(super) crash: Option<Crash>,
+    pub(super) limited: Option<Limited>,
     pub(super) spawn: Spawn,
     /// Dropped last: the store may live in it.
     pub(super) kept: Vec<Box<dyn Any + Send + Sync>>,
@@ -40,6 +42,7 @@ impl Fixture {
             turn_back: None,
             upkeep: None,
             crash: None,
+            limited: None,
             // Without a runtime the tasks of a law take turns inside the law itself.
             spawn: Box::new(|task| task),
             kept: Vec::new(),
@@ -84,6 +87,16 @@ impl Fixture {
         self
     }
 
+    /// How to open a store of the same kind that refuses what is more than a shard may take in a second
+    /// ([`limits`](crate::limits)), for the law about refusals. It is a store of its own.
+    pub fn with_limits<F>(mut self, limited: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Arc<dyn StreamStore>> + Send + 'static,
+    {
+        self.limited = Some(Box::new(move || Box::pin(limited())));
+        self
+    }
+
     /// How to start a task. The future that it returns ends with the task, and panics if the task did. `stream_laws!`
     /// brings tokio's.
     pub fn with_spawn(
@@ -108,6 +121,7 @@ impl fmt::Debug for Fixture {
             .field("turn_back", &self.turn_back.is_some())
             .field("upkeep", &self.upkeep.is_some())
             .field("crash", &self.crash.is_some())
+            .field("limits", &self.limited.is_some())
             .finish_non_exhaustive()
     }
 }

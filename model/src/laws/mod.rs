@@ -36,6 +36,7 @@ mod lineage;
 mod reading;
 mod refusals;
 mod resuming;
+mod runs;
 mod streams;
 mod time;
 mod writing;
@@ -183,4 +184,7 @@ laws! { $
         shards_survive_a_crash,
         streams_survive_a_crash,
         numbers_are_not_given_again_after_a_crash;
+    runs:
+        a_refused_record_takes_its_run_along,
+        a_crash_leaves_no_hole_in_a_run;
 }

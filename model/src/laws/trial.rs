@@ -12,11 +12,11 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 
-use super::fixture::{Crash, Fixture, Spawn, Store, Turn, Upkeep};
+use super::fixture::{Crash, Fixture, Limited, Spawn, Store, Turn, Upkeep};
 use super::written::Written;
 use crate::{
     Appended, Batch, Error, Follow, HashRange, NewRecord, Next, Position, ReadLimit, Record, Result, Shard,
-    ShardGraph, ShardId, StreamName, StreamOptions, limits,
+    ShardGraph, ShardId, StreamName, StreamOptions, StreamStore, limits,
 };
 
 /// Why a law about time is not put to the test.
@@ -39,6 +39,7 @@ pub(super) struct Trial {
     turn_back: Option<Turn>,
     upkeep: Option<Upkeep>,
     crash: Option<Crash>,
+    limited: Option<Limited>,
     spawn: Spawn,
     _kept: Vec<Box<dyn std::any::Any + Send + Sync>>,
 }
@@ -73,6 +74,7 @@ impl Trial {
             turn_back: fixture.turn_back,
             upkeep: fixture.upkeep,
             crash: fixture.crash,
+            limited: fixture.limited,
             spawn: fixture.spawn,
             _kept: fixture.kept,
         }
@@ -131,6 +133,11 @@ impl Trial {
         store.unwrap_or_else(|| self.fail("the store has crashed and is not open again"))
     }
 
+    /// A store that refuses what is too much for a shard, if there is one.
+    pub async fn limited(&self) -> Option<Store> {
+        Some(self.limited.as_ref()?().await)
+    }
+
     pub fn can_crash(&self) -> bool {
         self.crash.is_some()
     }
@@ -187,7 +194,16 @@ impl Trial {
     }
 
     pub async fn stream_with(&self, options: StreamOptions) -> StreamName {
-        let (store, name) = (self.store(), self.fresh_name());
+        self.make_stream(&*self.store(), options).await
+    }
+
+    /// A new stream of another store than the one under test.
+    pub async fn stream_in(&self, store: &dyn StreamStore, shards: usize) -> StreamName {
+        self.make_stream(store, StreamOptions { shards, ..StreamOptions::default() }).await
+    }
+
+    async fn make_stream(&self, store: &dyn StreamStore, options: StreamOptions) -> StreamName {
+        let name = self.fresh_name();
         match store.delete_stream(&name).await {
             Ok(()) | Err(Error::StreamNotFound(_)) => {}
             Err(error) => self.fail(format!("deleting what an earlier run left failed: {error}")),
@@ -238,10 +254,14 @@ impl Trial {
     }
 
     pub async fn shards_by(&self, stream: &StreamName, limit: usize) -> Vec<Shard> {
+        self.shards_in(&*self.store(), stream, limit).await
+    }
+
+    pub async fn shards_in(&self, store: &dyn StreamStore, stream: &StreamName, limit: usize) -> Vec<Shard> {
         let mut shards: Vec<Shard> = Vec::new();
         for _ in 0..STEPS_MAX {
             let after = shards.last().map(|shard| shard.id.clone());
-            let page = self.ok("listing shards", self.store().shards(stream, after.as_ref(), limit).await);
+            let page = self.ok("listing shards", store.shards(stream, after.as_ref(), limit).await);
             self.holds(
                 page.entries.len() <= limit.max(1),
                 format!("a page of {limit} has {} shards", page.entries.len()),
@@ -288,7 +308,18 @@ impl Trial {
         from: Position,
         limit: ReadLimit,
     ) -> Batch {
-        let batch = self.store().read(stream, shard, from, limit).await;
+        self.read_in(&*self.store(), stream, shard, from, limit).await
+    }
+
+    async fn read_in(
+        &self,
+        store: &dyn StreamStore,
+        stream: &StreamName,
+        shard: &ShardId,
+        from: Position,
+        limit: ReadLimit,
+    ) -> Batch {
+        let batch = store.read(stream, shard, from, limit).await;
         self.ok(format!("reading {shard} from {from:?}"), batch)
     }
 
@@ -300,11 +331,22 @@ impl Trial {
         from: Position,
         records: usize,
     ) -> Reading {
+        self.read_to_end(&*self.store(), stream, shard, from, records).await
+    }
+
+    async fn read_to_end(
+        &self,
+        store: &dyn StreamStore,
+        stream: &StreamName,
+        shard: &ShardId,
+        from: Position,
+        records: usize,
+    ) -> Reading {
         let limit = ReadLimit { records, ..ReadLimit::default() };
         let mut reading = Reading { records: Vec::new(), next: Next::At(from) };
         for _ in 0..STEPS_MAX {
             let Next::At(position) = reading.next else { return reading };
-            let batch = self.read(stream, shard, position, limit).await;
+            let batch = self.read_in(store, stream, shard, position, limit).await;
             // A source may return an empty batch before the end, but then says that it is behind.
             let caught_up = batch.records.is_empty() && batch.behind.is_zero();
             reading.records.extend(batch.records);
@@ -322,6 +364,17 @@ impl Trial {
 
     pub async fn read_all(&self, stream: &StreamName, shard: &ShardId) -> Vec<Record> {
         self.read_on(stream, shard, Position::TrimHorizon).await.records
+    }
+
+    /// Everything in a shard of another store than the one under test.
+    pub async fn read_all_in(
+        &self,
+        store: &dyn StreamStore,
+        stream: &StreamName,
+        shard: &ShardId,
+    ) -> Vec<Record> {
+        let most = limits::READ_RECORDS_MAX;
+        self.read_to_end(store, stream, shard, Position::TrimHorizon, most).await.records
     }
 
     pub async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Follow {

@@ -1,15 +1,15 @@
 //! A store with one fault. What it wraps is right, so whatever a law notices is the fault.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch_model::laws::Fixture;
 use anabranch_model::laws::reference::{SimpleStreams, SimpleStreamsState};
 use anabranch_model::{
-    Appended, Batch, Capabilities, Follow, HashKey, NewRecord, Next, Page, Position, ReadLimit, Result,
-    SequenceNumber, Shard, ShardId, ShardSource, StreamName, StreamOptions, StreamStore, StreamSummary,
-    Timestamp, limits,
+    Appended, Batch, Capabilities, Error, Follow, HashKey, NewRecord, Next, Page, Position, ReadLimit,
+    Result, SequenceNumber, Shard, ShardId, ShardSource, StreamName, StreamOptions, StreamStore,
+    StreamSummary, Timestamp, limits,
 };
 use async_trait::async_trait;
 use futures_util::{StreamExt, future, stream};
@@ -87,7 +87,16 @@ pub enum Fault {
     SwallowsErrors,
     /// Loses the last change in a crash.
     LosesLastChange,
+    /// Stores what comes behind a refused record in its run.
+    StoresBehindRefused,
+    /// Loses the first record of the last append in a crash, and not those behind it.
+    TearsLastAppend,
 }
+
+/// Records of an append that a store with limits takes whatever their size.
+const BEFORE_LIMIT: usize = 10;
+/// What is large beyond them.
+const LARGE: usize = 1_000;
 
 #[derive(Clone)]
 pub struct BrokenStore {
@@ -101,6 +110,10 @@ pub struct BrokenStore {
     times: Arc<Mutex<HashMap<SequenceNumber, Timestamp>>>,
     /// The state before the last change.
     before: Arc<Mutex<SimpleStreamsState>>,
+    /// The last append.
+    last: Arc<Mutex<Option<(StreamName, Vec<NewRecord>)>>>,
+    /// Large records are refused.
+    limited: bool,
 }
 
 impl BrokenStore {
@@ -113,14 +126,69 @@ impl BrokenStore {
             retentions: Arc::default(),
             times: Arc::default(),
             before: Arc::default(),
+            last: Arc::default(),
+            limited: false,
         };
         let survivor = store.clone();
-        inner.fixture(Arc::new(store)).with_crash(move || {
-            if fault == Fault::LosesLastChange {
-                *survivor.inner.state() = lock(&survivor.before).clone();
+        let limited = BrokenStore { limited: true, ..store.clone() };
+        inner
+            .fixture(Arc::new(store))
+            .with_limits(move || future::ready(Arc::new(limited.clone()) as _))
+            .with_crash(move || {
+                let survivor = survivor.clone();
+                async move {
+                    survivor.crash().await;
+                    Arc::new(survivor) as Arc<dyn StreamStore>
+                }
+            })
+    }
+
+    async fn crash(&self) {
+        if self.has(Fault::LosesLastChange) || self.has(Fault::TearsLastAppend) {
+            *self.inner.state() = lock(&self.before).clone();
+        }
+        let last = lock(&self.last).take();
+        if self.has(Fault::TearsLastAppend)
+            && let Some((stream, records)) = last
+        {
+            self.inner
+                .append(&stream, records[1..].to_vec())
+                .await
+                .expect("what was stored before is stored");
+        }
+    }
+
+    /// Stores what is not too much.
+    async fn append_admitted(
+        &self,
+        stream: &StreamName,
+        records: Vec<NewRecord>,
+    ) -> Result<Vec<Result<Appended>>> {
+        let admitted = self.admitted(&records);
+        let taken = records.into_iter().zip(&admitted).filter(|(_, admitted)| **admitted);
+        let mut stored =
+            self.inner.append(stream, taken.map(|(record, _)| record).collect()).await?.into_iter();
+        let refused = || {
+            let (shard, limit) = (ShardId::numbered(0), "nothing that is large");
+            Err(Error::Throttled { shard, limit, retry_after: Duration::from_secs(1) })
+        };
+        let result = |admitted: bool| if admitted { stored.next().expect("a result") } else { refused() };
+        Ok(admitted.into_iter().map(result).collect())
+    }
+
+    /// Of each record whether a store with limits takes it.
+    fn admitted(&self, records: &[NewRecord]) -> Vec<bool> {
+        let mut broken = HashSet::new();
+        let mut admit = |(number, record): (usize, &NewRecord)| {
+            let run = record.hash_key();
+            let behind = broken.contains(&run) && !self.has(Fault::StoresBehindRefused);
+            let too_much = number >= BEFORE_LIMIT && record.size() > LARGE;
+            if too_much {
+                broken.insert(run);
             }
-            future::ready(Arc::new(survivor.clone()) as Arc<dyn StreamStore>)
-        })
+            !(too_much || behind)
+        };
+        records.iter().enumerate().map(&mut admit).collect()
     }
 
     fn has(&self, fault: Fault) -> bool {
@@ -128,7 +196,7 @@ impl BrokenStore {
     }
 
     fn before_change(&self) {
-        if self.has(Fault::LosesLastChange) {
+        if self.has(Fault::LosesLastChange) || self.has(Fault::TearsLastAppend) {
             *lock(&self.before) = self.inner.state().clone();
         }
     }
@@ -349,11 +417,19 @@ impl StreamStore for BrokenStore {
         self.swallow(self.inner.set_retention(stream, self.retention(stream, retention)).await, || ())
     }
 
+    fn keeps_runs(&self) -> bool {
+        true
+    }
+
     async fn append(&self, stream: &StreamName, records: Vec<NewRecord>) -> Result<Vec<Result<Appended>>> {
         self.before_change();
         if self.has(Fault::FailsWholeAppend) {
             records.iter().try_for_each(NewRecord::check)?;
         }
+        if self.limited {
+            return self.append_admitted(stream, records).await;
+        }
+        *lock(&self.last) = Some((stream.clone(), records.clone()));
         let count = records.len();
         let mut results = self.inner.append(stream, self.spoil_records(records)).await;
         if let Ok(results) = &mut results

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 pub use self::encoding::{decode, encode};
 pub use self::ring::{RING_SECONDS, Second};
 pub use self::sketch::{BUCKETS, HITTERS_MAX, Hitter, Load, Sketch};
+use crate::pace::Bucket;
 use crate::settings::Pace;
 
 /// The traffic of one shard as one process sees it.
@@ -29,6 +30,8 @@ pub struct ShardTraffic {
     pub seen_at: Duration,
     ring: ring::Ring,
     sketch: Mutex<Sketch>,
+    /// What it may still be sent.
+    pub(crate) bucket: Mutex<Bucket>,
     /// Groups of records that are being written here.
     active: AtomicU64,
 }
@@ -49,13 +52,14 @@ pub struct ShardSnapshot {
 }
 
 impl ShardTraffic {
-    pub(crate) fn new(shard: ShardId, range: HashRange, now: Duration) -> Self {
+    pub(crate) fn new(shard: ShardId, range: HashRange, pace: Option<Pace>, now: Duration) -> Self {
         ShardTraffic {
             shard,
             range,
             seen_at: now,
             ring: ring::Ring::default(),
             sketch: Mutex::new(Sketch::new(range)),
+            bucket: Mutex::new(Bucket::new(pace, now)),
             active: AtomicU64::new(0),
         }
     }

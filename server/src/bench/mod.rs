@@ -107,7 +107,7 @@ enum BenchCommand {
     /// Records through a producer, beside appends of the same records
     Produce,
     /// Submissions from a queue into a stream, beside the same steps without stores
-    Telemetry,
+    Telemetry(Scale),
     /// Splits that a scaler needs, at the median of the load beside the middle of the range
     Scale,
     /// Read with leases, beside bare reads; and how soon a worker begins, hands over and is replaced
@@ -161,7 +161,7 @@ async fn measure(command: &BenchCommand, setting: &Setting<'_>) -> Result<Report
         BenchCommand::Read => read::measure(setting).await,
         BenchCommand::Follow => follow::measure(setting).await,
         BenchCommand::Produce => produce::measure(setting).await,
-        BenchCommand::Telemetry => telemetry::measure(setting).await,
+        BenchCommand::Telemetry(scale) => telemetry::measure(setting, *scale).await,
         BenchCommand::Scale => scaling::measure(setting).await,
         BenchCommand::Open => open::measure(setting).await,
         BenchCommand::Queue(scale) => queue::measure(setting, *scale).await,

@@ -17,9 +17,10 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use super::Setting;
-use super::machine::{Machine, processor_time};
+use super::machine::{Machine, processor_time, resident_mib};
 use super::progress::Progress;
 use super::report::{Figure, Goal, Report, Unit};
+use super::scale::Scale;
 use super::statistics::{Spread, percentile, sorted};
 use super::subject::Subject;
 use super::tasks::{self, Task};
@@ -47,27 +48,84 @@ const TICK: Duration = Duration::from_millis(10);
 const CALM_TICKS: usize = 100;
 const LATENCY_GOAL_MS: f64 = 50.0;
 
+/// Submissions that are sent again and again where only their number counts.
+const STOCK: usize = 640;
+/// For how long the bot works on a queue with many messages.
+const MEMORY_TIME: Duration = Duration::from_secs(10);
+const MEMORY_GOAL_MIB: f64 = 100.0;
+
 /// Runs the bench.
-pub(crate) async fn measure(setting: &Setting<'_>) -> Result<Report, Failure> {
+pub(crate) async fn measure(setting: &Setting<'_>, scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("telemetry", Machine::with(setting.place.root()), setting.bounds);
     let progress = Progress::new(setting.bounds.rounds);
+    // First, for memory that was used once is not given back in full.
+    if setting.bounds.wants("memory") {
+        progress.say("memory");
+        memory(setting, scale, &mut report).await?;
+    }
+    if setting.bounds.wants("telemetry") {
+        rounds(setting, &progress, &mut report).await?;
+    }
+    Ok(report)
+}
+
+/// The memory of this process, with the engine and the bot in it, while the bot works on a queue with very many messages.
+async fn memory(setting: &Setting<'_>, scale: Scale, report: &mut Report) -> Result<(), Failure> {
+    let subject = Subject::open(&setting.place.folder("memory")?, SHARDS).await?;
+    let (submissions, dead) = queues(&subject).await?;
+    let count = scale.entries(setting.bounds).next_multiple_of(SENDERS * MESSAGE_BATCH_MAX);
+    fill(subject.engine(), &submissions, &bodies(STOCK), count).await?;
+    subject.upkeep().await?;
+    let process = std::process::id();
+    let (idle, clock) = (resident_mib(process), SystemClock::new());
+    let running = Running::start(&subject, &submissions, &dead).await?;
+    let (began, mut most) = (clock.elapsed(), idle);
+    while clock.elapsed().saturating_sub(began) < MEMORY_TIME && running.stored() < count as u64 {
+        pause(LOOK * 20).await;
+        most = most.max(resident_mib(process));
+    }
+    let stored = running.stored();
+    running.stop().await?;
+    subject.close().await?;
+    let what = format!("most resident memory of engine and bot with {count} submissions waiting");
+    let figure = Figure::with_ratio("memory", &what, Unit::Mebibytes, Spread::of(vec![most]), None, None);
+    // The goal speaks of a million.
+    let goal = Goal::Below(MEMORY_GOAL_MIB);
+    report.figures.push(if scale.full { figure.aim(goal) } else { figure });
+    report.notes.push(format!(
+        "memory: {idle:.1} MiB before the bot begins, {most:.1} MiB at most while it takes {stored} of {count} submissions; \
+         --full fills the queue with the million that the goal of {MEMORY_GOAL_MIB} MiB speaks of"
+    ));
+    Ok(())
+}
+
+async fn queues(subject: &Subject) -> Result<(QueueName, QueueName), Failure> {
+    let (submissions, dead) = (QueueName::new("submissions")?, QueueName::new("dead")?);
+    for queue in [&submissions, &dead] {
+        subject.engine().create_queue(queue, QueueOptions::default()).await?;
+    }
+    Ok((submissions, dead))
+}
+
+/// So many submissions.
+fn bodies(count: usize) -> Arc<Vec<Vec<u8>>> {
+    let (sensors, clock) = (Sensors::new(100, Vec::new(), 1), SystemClock::new());
+    Arc::new((0..count).map(|_| sensors.next(clock.now()).body).collect())
+}
+
+async fn rounds(setting: &Setting<'_>, progress: &Progress, report: &mut Report) -> Result<(), Failure> {
     progress.say("fill the segments");
     let subject = Subject::open(&setting.place.folder("engine")?, SHARDS).await?;
     subject.warm_up(setting.bounds, SHARDS).await?;
     let count = (setting.bounds.megabytes as usize * SUBMISSIONS_PER_MEGABYTE)
         .next_multiple_of(SENDERS * MESSAGE_BATCH_MAX);
-    let sensors = Sensors::new(100, Vec::new(), 1);
-    let clock = SystemClock::new();
-    let bodies: Arc<Vec<Vec<u8>>> = Arc::new((0..count).map(|_| sensors.next(clock.now()).body).collect());
-    let (submissions, dead) = (QueueName::new("submissions")?, QueueName::new("dead")?);
-    for queue in [&submissions, &dead] {
-        subject.engine().create_queue(queue, QueueOptions::default()).await?;
-    }
+    let bodies = bodies(count);
+    let (submissions, dead) = queues(&subject).await?;
     progress.say("telemetry");
     let (mut ours, mut raw, mut costs) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
     for _ in 0..setting.bounds.rounds {
         subject.renew(SHARDS).await?;
-        fill(subject.engine(), &submissions, &bodies).await?;
+        fill(subject.engine(), &submissions, &bodies, count).await?;
         let before = processor_time();
         ours.push(count as f64 / process(&subject, &submissions, &dead, count as u64).await?.as_secs_f64());
         let between = processor_time();
@@ -104,15 +162,19 @@ pub(crate) async fn measure(setting: &Setting<'_>) -> Result<Report, Failure> {
         format!("99 of 100 submissions are in the stream within this, at {calm:.0} submissions a second");
     let figure = Figure::with_ratio("latency_p99", &what, Unit::Milliseconds, Spread::of(tails), None, None);
     report.figures.push(figure.aim(Goal::Below(LATENCY_GOAL_MS)));
-    subject.close().await?;
-    Ok(report)
+    subject.close().await
 }
 
-/// Fills the queue with messages that are durable.
-async fn fill(engine: &Engine, queue: &QueueName, bodies: &Arc<Vec<Vec<u8>>>) -> Result<(), Failure> {
+/// Fills the queue with so many messages that are durable.
+async fn fill(
+    engine: &Engine,
+    queue: &QueueName,
+    bodies: &Arc<Vec<Vec<u8>>>,
+    count: usize,
+) -> Result<(), Failure> {
     let sender =
         |number| Sender { engine: engine.clone(), queue: queue.clone(), bodies: bodies.clone(), number };
-    let steps = bodies.len() / SENDERS / MESSAGE_BATCH_MAX;
+    let steps = count / SENDERS / MESSAGE_BATCH_MAX;
     tasks::finish((0..SENDERS).map(sender).collect(), steps).await.map(drop)
 }
 
@@ -126,8 +188,8 @@ struct Sender {
 impl Task for Sender {
     async fn step(&mut self, number: usize) -> Result<(), Failure> {
         let from = (number * SENDERS + self.number) * MESSAGE_BATCH_MAX;
-        let batch = &self.bodies[from..from + MESSAGE_BATCH_MAX];
-        let messages = batch.iter().map(|body| NewMessage::new(body.clone())).collect();
+        let body = |number: usize| NewMessage::new(self.bodies[number % self.bodies.len()].clone());
+        let messages = (from..from + MESSAGE_BATCH_MAX).map(body).collect();
         for sent in self.engine.send(&self.queue, messages).await? {
             sent?;
         }
@@ -164,8 +226,13 @@ impl Running {
         Ok(Running { handle, bot: tokio::spawn(bot.run()), producer, tally, times })
     }
 
+    /// Submissions that are in the stream.
+    fn stored(&self) -> u64 {
+        self.tally.submissions.load(Ordering::Relaxed)
+    }
+
     async fn until_stored(&self, count: u64) {
-        while self.tally.submissions.load(Ordering::Relaxed) < count {
+        while self.stored() < count {
             pause(LOOK).await;
         }
     }

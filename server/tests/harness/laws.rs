@@ -16,6 +16,19 @@ impl Killed {
     pub fn start() -> (Arc<Self>, Arc<Remote>) {
         let data = Data::new();
         let server = data.serve();
+        Killed::of(data, server)
+    }
+
+    /// A server whose shards take no more in a second than those of Kinesis.
+    pub fn start_limited() -> (Arc<Self>, Arc<Remote>) {
+        let data = Data::new();
+        let config = data.path().with_file_name("limits.toml");
+        std::fs::write(&config, "shard_limits = true\n").unwrap();
+        let server = Server::start(&data.path(), &["--config", config.to_str().unwrap()]);
+        Killed::of(data, server)
+    }
+
+    fn of(data: Data, server: Server) -> (Arc<Self>, Arc<Remote>) {
         let remote = Arc::new(Remote::new(server.listen));
         (Arc::new(Killed { data, server: Mutex::new(Some(server)) }), remote)
     }
