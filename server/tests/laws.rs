@@ -15,7 +15,7 @@ async fn fixture() -> Fixture {
         .with_limits(move || {
             let (server, limited) = Killed::start_limited();
             // It runs until the law is decided.
-            strict.lock().unwrap().push(server);
+            strict.lock().expect("no other holder").push(server);
             async move { limited as Arc<dyn StreamStore> }
         })
         .with_crash(move || {

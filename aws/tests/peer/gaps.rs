@@ -42,6 +42,10 @@ pub mod streams {
             "an_old_position_shows_no_younger_record",
             "streams that are made in the same second share their numbers",
         ),
+        (
+            "an_append_of_the_most_records_is_stored",
+            "a character of a key that takes two of UTF-16 counts as two",
+        ),
         ("the_largest_append_is_stored", "a put of 10 MiB takes half a minute, and reading it fails inside"),
     ];
 
@@ -75,6 +79,10 @@ pub mod streams {
             "streams that are made in the same second share their numbers; see `stream_laws.rs`",
         ),
         ("bad_splits_are_refused", "a split at the last key is refused"),
+        (
+            "an_append_of_the_most_records_is_stored",
+            "a character of a key that takes two of UTF-16 counts as two",
+        ),
         ("the_largest_append_is_stored", "the limits of a put are those of before 2025: 1 MiB a record"),
     ];
 

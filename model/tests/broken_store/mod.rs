@@ -98,6 +98,9 @@ const BEFORE_LIMIT: usize = 10;
 /// What is large beyond them.
 const LARGE: usize = 1_000;
 
+/// What was appended, and where.
+type Append = (StreamName, Vec<NewRecord>);
+
 #[derive(Clone)]
 pub struct BrokenStore {
     inner: SimpleStreams,
@@ -111,7 +114,7 @@ pub struct BrokenStore {
     /// The state before the last change.
     before: Arc<Mutex<SimpleStreamsState>>,
     /// The last append.
-    last: Arc<Mutex<Option<(StreamName, Vec<NewRecord>)>>>,
+    last: Arc<Mutex<Option<Append>>>,
     /// Large records are refused.
     limited: bool,
 }

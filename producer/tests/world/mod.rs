@@ -69,8 +69,11 @@ pub struct Faulty {
     keeps_runs: bool,
 }
 
+/// Makes a store.
+type Make = fn(SimpleStreams, Weather, u64) -> Arc<Faulty>;
+
 /// How a store is made that does not keep runs, and one that does: what must hold for records holds for both.
-pub const BOTH: [fn(SimpleStreams, Weather, u64) -> Arc<Faulty>; 2] = [Faulty::new, Faulty::keeping_runs];
+pub const BOTH: [Make; 2] = [Faulty::new, Faulty::keeping_runs];
 
 impl Faulty {
     pub fn new(inner: SimpleStreams, weather: Weather, seed: u64) -> Arc<Self> {
