@@ -105,10 +105,11 @@ impl Operand {
     }
 }
 
-/// The size that a condition sees; numbers, bools and null have none.
+/// The size that a condition sees; numbers, bools and null have none. Texts are counted in units of UTF-16, as DynamoDB
+/// counts them.
 fn size_of(value: &Value) -> Option<Number> {
     let size = match value {
-        Value::Text(text) => text.len(),
+        Value::Text(text) => text.encode_utf16().count(),
         Value::Binary(bytes) => bytes.len(),
         Value::List(list) => list.len(),
         Value::Map(map) => map.len(),
@@ -190,3 +191,15 @@ macro_rules! comparing_words {
 }
 
 comparing_words!(Operand, Path);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_counted_in_units_of_utf_16() {
+        for (text, size) in [("", 0_u64), ("abc", 3), ("abÿ", 3), ("ab€", 3), ("ab😀", 4)] {
+            assert_eq!(size_of(&Value::Text(text.to_owned())), Some(Number::from(size)), "{text}");
+        }
+    }
+}
