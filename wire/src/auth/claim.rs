@@ -89,16 +89,23 @@ fn of_query(form: &Form) -> Result<Claim, Refusal> {
         .ok_or_else(|| malformed_query("X-Amz-Credential is no scope"))?;
     let date = field("X-Amz-Date")?;
     let moment = moment(date).ok_or_else(|| malformed_query("X-Amz-Date must be in the ISO8601 format"))?;
-    let seconds = field("X-Amz-Expires")?.parse::<u64>().ok();
-    let seconds = seconds.filter(|seconds| *seconds <= EXPIRES_SECONDS_MAX).ok_or_else(|| {
-        malformed_query(format!("X-Amz-Expires must be a number from 0 to {EXPIRES_SECONDS_MAX}"))
-    })?;
+    let life = |text: &str| {
+        let seconds = text.parse::<u64>().ok().filter(|seconds| *seconds <= EXPIRES_SECONDS_MAX);
+        seconds.map(Duration::from_secs).ok_or_else(|| {
+            malformed_query(format!("X-Amz-Expires must be a number from 0 to {EXPIRES_SECONDS_MAX}"))
+        })
+    };
+    let expires = match form.get("X-Amz-Expires") {
+        // Only S3 demands it. Elsewhere a signature in the query lives as long as one in a header.
+        None if scope.service != "s3" => None,
+        _ => Some(life(field("X-Amz-Expires")?)?),
+    };
     Claim {
         signed_headers: names(field("X-Amz-SignedHeaders")?),
         signature: field(SIGNATURE)?.to_owned(),
         date: date.to_owned(),
         moment,
-        expires: Some(Duration::from_secs(seconds)),
+        expires,
         scope,
     }
     .dated(malformed_query)
@@ -193,5 +200,9 @@ mod tests {
                 "{expires}"
             );
         }
+        let without = query.trim_end_matches("&X-Amz-Expires=");
+        assert!(matches!(refused(without, &[]), Refusal::MalformedQuery(_)));
+        let elsewhere = claim(&without.replace("/s3/", "/dynamodb/"), &[]).unwrap().expect("a signature");
+        assert_eq!(elsewhere.expires, None);
     }
 }

@@ -174,9 +174,12 @@ pub(super) fn status(state: TableState) -> &'static str {
     }
 }
 
-/// The same for one table always, and another one for a younger table of the same name.
+/// The same for one table always, and another one for a younger table of the same name. It is spelled as a random UUID is.
 fn table_id(summary: &TableSummary) -> String {
+    const VERSION: (u128, u128) = (0xf << 76, 4 << 76);
+    const VARIANT: (u128, u128) = (0b11 << 62, 0b10 << 62);
     let seed = format!("{}/{}", summary.name, summary.created_at.as_millis());
-    let hash = format!("{:032x}", HashKey::of(seed.as_bytes()).get());
+    let hash = HashKey::of(seed.as_bytes()).get() & !(VERSION.0 | VARIANT.0) | VERSION.1 | VARIANT.1;
+    let hash = format!("{hash:032x}");
     format!("{}-{}-{}-{}-{}", &hash[..8], &hash[8..12], &hash[12..16], &hash[16..20], &hash[20..])
 }

@@ -102,9 +102,11 @@ fn check_segment(plan: &Plan, segment: Option<Segment>) -> Result<(), Fault> {
     let (Some(segment), Some(start)) = (segment, &plan.reading.start) else { return Ok(()) };
     let schema = plan.index.as_ref().map_or(&plan.options.key, |index| &index.key);
     match schema.key_of(start) {
-        Ok(key) if !segment.contains(&key) => Err(Fault::validation(
-            "The provided starting key is invalid: ExclusiveStartKey is not within the segment",
-        )),
+        Ok(key) if !segment.contains(&key) => Err(Fault::validation(format!(
+            "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct \
+             Segment. TotalSegments: {} Segment: {}",
+            segment.of, segment.number
+        ))),
         _ => Ok(()),
     }
 }

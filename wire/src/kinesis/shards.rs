@@ -10,6 +10,9 @@ use super::errors::{fault, invalid, shard_not_found};
 use crate::context::Context;
 use crate::fault::Fault;
 
+/// The largest number of a shard.
+const SHARD_NUMBER_MAX: u64 = i32::MAX as u64;
+
 /// A shard as answers show it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -181,9 +184,14 @@ fn lives(shards: &[Shard]) -> HashMap<ShardId, Life> {
     lives
 }
 
-/// An identifier of a shard that was checked.
+/// An identifier of a shard that was checked. Of one that ends with a number the number alone counts, as in the service.
 pub(super) fn parse(id: &str) -> Result<ShardId, Fault> {
-    ShardId::new(id).map_err(|error| invalid(error.to_string()))
+    let digits = id.rsplit('-').next().unwrap_or(id);
+    let number = digits.parse().ok().filter(|number| *number <= SHARD_NUMBER_MAX);
+    match number.filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit())) {
+        Some(number) => Ok(ShardId::numbered(number)),
+        None => ShardId::new(id).map_err(|error| invalid(error.to_string())),
+    }
 }
 
 #[cfg(test)]
@@ -194,6 +202,17 @@ mod tests {
 
     fn at(millis: u64) -> Timestamp {
         Timestamp::from_millis(millis)
+    }
+
+    #[test]
+    fn a_shard_is_known_by_its_number() {
+        for id in ["shardId-000000000007", "shardId-7", "7", "007", "any-shard-7"] {
+            assert_eq!(parse(id), Ok(ShardId::numbered(7)), "{id}");
+        }
+        for id in ["shardId-002147483648", "99999999999999999999", "shardId-", "abc", "2.14E4", "shardId-+7"]
+        {
+            assert_ne!(parse(id).ok().and_then(|shard| shard.number()), Some(7), "{id}");
+        }
     }
 
     fn number(value: u128) -> SequenceNumber {
