@@ -71,7 +71,7 @@ impl Wanted {
     pub(super) fn only_old(&self) -> Result<(), Fault> {
         match self.returning {
             Returning::Nothing | Returning::Old => Ok(()),
-            _ => Err(Fault::validation("ReturnValues can only be ALL_OLD or NONE")),
+            _ => Err(Fault::validation("Return values set to invalid value")),
         }
     }
 }
