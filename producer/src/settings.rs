@@ -16,7 +16,8 @@ pub struct Settings {
     /// Most bytes in one append, keys included.
     pub batch_bytes: usize,
     /// How long a record waits for others to share its append. With zero it goes as soon as an append is free, together with
-    /// whatever came during the ones before.
+    /// whatever came during the ones before; and so it does, whatever this says, where the store keeps runs and a record is
+    /// sent as it is.
     pub linger: Duration,
     /// Most appends under way at once.
     pub appends_max: usize,
