@@ -5,7 +5,7 @@ mod peer;
 use std::time::Duration;
 
 use anabranch_aws::Streams;
-use anabranch_model::laws;
+use anabranch_model::laws::stream;
 use peer::Peer;
 use peer::gaps::streams::{FAN_OUT, KINESALITE, KINESIS_MOCK, MOTO, NOWHERE};
 use peer::suite::{self, stream_cases};
@@ -52,6 +52,6 @@ async fn the_laws_hold_with_fan_out_on_kinesis_mock() {
 
 #[test]
 fn every_law_holds_on_some_server() {
-    let laws = laws::all().iter().map(|law| law.name).filter(|law| !ONCE.contains(law));
+    let laws = stream::all().iter().map(|law| law.name).filter(|law| !ONCE.contains(law));
     suite::every_law_holds_somewhere(laws, &[MOTO, KINESIS_MOCK, KINESALITE], NOWHERE);
 }

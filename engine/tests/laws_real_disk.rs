@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anabranch_engine::{Engine, Options, SystemClock, SystemDisk};
 use anabranch_model::StreamStore;
-use anabranch_model::laws::Fixture;
+use anabranch_model::laws::stream::StreamFixture;
 
 fn open(folder: &Path) -> Engine {
     open_with(folder, Options::default())
@@ -17,12 +17,12 @@ fn open_with(folder: &Path, options: Options) -> Engine {
     Engine::open(Arc::new(disk), Arc::new(SystemClock::new()), options).expect("the directory opens")
 }
 
-async fn fixture() -> Fixture {
+async fn fixture() -> StreamFixture {
     let folder = Arc::new(tempfile::tempdir().expect("a temporary folder"));
     let crashed = folder.clone();
     let strict = tempfile::tempdir().expect("a temporary folder");
     let strict_path = strict.path().to_owned();
-    Fixture::new(Arc::new(open(folder.path())))
+    StreamFixture::new(Arc::new(open(folder.path())))
         .keeping(strict)
         .keeping(folder)
         .with_limits(move || {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_engine::{Engine, Options};
-use anabranch_model::laws::Fixture;
+use anabranch_model::laws::stream::StreamFixture;
 use anabranch_model::{Clock, StreamStore, Timestamp};
 use anabranch_sim::{SimClock, SimDisk};
 use parking_lot::Mutex;
@@ -20,7 +20,7 @@ fn open_with(disk: &SimDisk, clock: &SimClock, shard_limits: bool) -> Engine {
     Engine::open(Arc::new(disk.clone()), Arc::new(clock.clone()), options).expect("the directory opens")
 }
 
-async fn fixture() -> Fixture {
+async fn fixture() -> StreamFixture {
     let clock = SimClock::new(Timestamp::from_millis(1_800_000_000_000));
     let disk = Arc::new(Mutex::new(SimDisk::new()));
     let engine = open(&disk.lock(), &clock);
@@ -28,7 +28,7 @@ async fn fixture() -> Fixture {
     let (advancing, turned) = (clock.clone(), clock.clone());
     let upkept = current.clone();
     let strict = clock.clone();
-    Fixture::new(Arc::new(engine))
+    StreamFixture::new(Arc::new(engine))
         .with_limits(move || {
             let limited = open_with(&SimDisk::new(), &strict, true);
             async move { Arc::new(limited) as Arc<dyn StreamStore> }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use anabranch_model::laws::reference::SimpleStreams;
-use anabranch_model::laws::{self, Fixture};
+use anabranch_model::laws::stream::{self, StreamFixture};
 
-async fn fixture() -> Fixture {
+async fn fixture() -> StreamFixture {
     let store = SimpleStreams::new();
     store.fixture(Arc::new(store.clone()))
 }
@@ -16,8 +16,8 @@ anabranch_model::stream_laws!(fixture());
 #[tokio::test]
 async fn laws_share_a_store_whose_clock_and_end_are_out_of_reach() {
     let store = SimpleStreams::new();
-    for law in laws::all() {
-        law.check(Fixture::new(Arc::new(store.clone())).with_prefix("shared")).await;
+    for law in stream::all() {
+        law.check(StreamFixture::new(Arc::new(store.clone())).with_prefix("shared")).await;
     }
 }
 
@@ -25,7 +25,7 @@ async fn laws_share_a_store_whose_clock_and_end_are_out_of_reach() {
 #[tokio::test]
 async fn laws_run_twice_against_one_store() {
     let store = SimpleStreams::new();
-    for law in laws::all().iter().chain(laws::all()) {
+    for law in stream::all().iter().chain(stream::all()) {
         law.check(store.fixture(Arc::new(store.clone()))).await;
     }
 }

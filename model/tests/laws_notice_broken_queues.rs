@@ -1,16 +1,14 @@
 //! The laws of queues can be broken: for each of them there is a store with one fault that it notices.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-use anabranch_model::laws::queue::{self, QueueLaw};
+use anabranch_model::laws::queue;
 use broken_queues::{BrokenQueues, Fault};
+use court::{Noticed, verdict};
 
 mod broken_queues;
+mod court;
 
-/// Which laws notice a fault. Others may notice it as well.
 #[rustfmt::skip]
-const NOTICED: &[(Fault, &[&str])] = &[
+const NOTICED: Noticed<Fault> = &[
     (Fault::CutsBodies, &["messages_come_back_as_they_were", "the_largest_message_is_sent"]),
     (Fault::LosesTraces, &["traces_come_back"]),
     (Fault::DoesNotHide, &[
@@ -92,45 +90,20 @@ const NOTICED: &[(Fault, &[&str])] = &[
     ]),
 ];
 
-/// What a law says about a store with this fault.
-async fn verdict(law: &'static QueueLaw, fault: Fault) -> Result<(), String> {
-    let task = tokio::spawn(law.check(BrokenQueues::fixture(fault)));
-    let ended = tokio::time::timeout(Duration::from_secs(30), task).await;
-    match ended.unwrap_or_else(|_| panic!("law `{}` is undecided about {fault:?}", law.name)) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            let panic = error.into_panic();
-            Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "no message".to_string()))
-        }
-    }
-}
-
 #[tokio::test]
 async fn every_fault_is_noticed() {
-    let mut missed = Vec::new();
-    for (fault, names) in NOTICED {
-        for name in *names {
-            match verdict(QueueLaw::named(name), *fault).await {
-                Ok(()) => missed.push(format!("law `{name}` does not notice {fault:?}")),
-                Err(message) if message.starts_with(&format!("law `{name}`: ")) => {}
-                Err(message) => missed.push(format!("law `{name}` says this about {fault:?}: {message}")),
-            }
-        }
-    }
-    assert!(missed.is_empty(), "{missed:#?}");
+    court::faults_are_noticed(NOTICED, queue::named, BrokenQueues::fixture).await;
 }
 
 #[test]
 fn every_law_notices_a_fault() {
-    let noticing: BTreeSet<_> = NOTICED.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-    let laws: BTreeSet<_> = queue::all().iter().map(|law| law.name).collect();
-    assert_eq!(noticing, laws);
+    court::laws_notice_faults(NOTICED, queue::all());
 }
 
 /// The wrapper itself keeps the laws: a fault that a law does not look at leaves it in peace.
 #[tokio::test]
 async fn innocent_stores_are_acquitted() {
     for law in queue::all().iter().filter(|law| law.name != "queues_are_listed_by_name") {
-        assert_eq!(verdict(law, Fault::ListsBackwards).await, Ok(()));
+        assert_eq!(verdict(law, BrokenQueues::fixture(Fault::ListsBackwards)).await, Ok(()));
     }
 }

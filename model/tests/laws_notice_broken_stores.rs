@@ -1,16 +1,14 @@
-//! The laws can be broken: for each of them there is a store with one fault that it notices.
+//! The laws of streams can be broken: for each of them there is a store with one fault that it notices.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-use anabranch_model::laws::{self, Law};
+use anabranch_model::laws::stream;
 use broken_store::{BrokenStore, Fault};
+use court::{Noticed, verdict};
 
 mod broken_store;
+mod court;
 
-/// Which laws notice a fault. Others may notice it as well.
 #[rustfmt::skip]
-const NOTICED: &[(Fault, &[&str])] = &[
+const NOTICED: Noticed<Fault> = &[
     (Fault::DropsLastOfAppend, &["nothing_is_skipped", "nothing_is_lost_while_shards_split_and_merge"]),
     (Fault::ReversesAppends, &["appends_keep_their_order", "writers_of_one_shard_keep_their_order"]),
     (Fault::ReversesResults, &["results_stand_in_the_order_of_records"]),
@@ -73,39 +71,14 @@ const NOTICED: &[(Fault, &[&str])] = &[
     (Fault::TearsLastAppend, &["a_crash_leaves_no_hole_in_a_run"]),
 ];
 
-/// What a law says about a store with this fault.
-async fn verdict(law: &'static Law, fault: Fault) -> Result<(), String> {
-    let task = tokio::spawn(law.check(BrokenStore::fixture(fault)));
-    let ended = tokio::time::timeout(Duration::from_secs(30), task).await;
-    match ended.unwrap_or_else(|_| panic!("law `{}` is undecided about {fault:?}", law.name)) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            let panic = error.into_panic();
-            Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "no message".to_string()))
-        }
-    }
-}
-
 #[tokio::test]
 async fn every_fault_is_noticed() {
-    let mut missed = Vec::new();
-    for (fault, names) in NOTICED {
-        for name in *names {
-            match verdict(Law::named(name), *fault).await {
-                Ok(()) => missed.push(format!("law `{name}` does not notice {fault:?}")),
-                Err(message) if message.starts_with(&format!("law `{name}`: ")) => {}
-                Err(message) => missed.push(format!("law `{name}` says this about {fault:?}: {message}")),
-            }
-        }
-    }
-    assert!(missed.is_empty(), "{missed:#?}");
+    court::faults_are_noticed(NOTICED, stream::named, BrokenStore::fixture).await;
 }
 
 #[test]
 fn every_law_notices_a_fault() {
-    let noticing: BTreeSet<_> = NOTICED.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-    let laws: BTreeSet<_> = laws::all().iter().map(|law| law.name).collect();
-    assert_eq!(noticing, laws);
+    court::laws_notice_faults(NOTICED, stream::all());
 }
 
 /// The wrapper itself keeps the laws: a fault that a law does not look at leaves it in peace.
@@ -118,6 +91,6 @@ async fn innocent_stores_are_acquitted() {
         "a_refused_record_takes_its_run_along",
         "a_crash_leaves_no_hole_in_a_run",
     ] {
-        assert_eq!(verdict(Law::named(name), Fault::AlwaysCaughtUp).await, Ok(()));
+        assert_eq!(verdict(stream::named(name), BrokenStore::fixture(Fault::AlwaysCaughtUp)).await, Ok(()));
     }
 }

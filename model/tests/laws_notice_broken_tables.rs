@@ -1,16 +1,14 @@
 //! The laws of tables can be broken: for each of them there is a store with one fault that it notices.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-use anabranch_model::laws::table::{self, TableLaw};
+use anabranch_model::laws::table;
 use broken_tables::{BrokenTables, Fault};
+use court::{Noticed, verdict};
 
 mod broken_tables;
+mod court;
 
-/// Which laws notice a fault. Others may notice it as well.
 #[rustfmt::skip]
-const NOTICED: &[(Fault, &[&str])] = &[
+const NOTICED: Noticed<Fault> = &[
     (Fault::MiscountsItems, &["tables_are_described"]),
     (Fault::ListsBackwards, &["tables_are_listed_by_name"]),
     (Fault::DeletesNoTable, &["a_deleted_table_is_gone"]),
@@ -83,45 +81,20 @@ const NOTICED: &[(Fault, &[&str])] = &[
     (Fault::LosesChangesInCrash, &["indexes_and_changes_survive_with_their_table"]),
 ];
 
-/// What a law says about a store with this fault.
-async fn verdict(law: &'static TableLaw, fault: Fault) -> Result<(), String> {
-    let task = tokio::spawn(law.check(BrokenTables::fixture(fault)));
-    let ended = tokio::time::timeout(Duration::from_secs(30), task).await;
-    match ended.unwrap_or_else(|_| panic!("law `{}` is undecided about {fault:?}", law.name)) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            let panic = error.into_panic();
-            Err(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "no message".to_string()))
-        }
-    }
-}
-
 #[tokio::test]
 async fn every_fault_is_noticed() {
-    let mut missed = Vec::new();
-    for (fault, names) in NOTICED {
-        for name in *names {
-            match verdict(TableLaw::named(name), *fault).await {
-                Ok(()) => missed.push(format!("law `{name}` does not notice {fault:?}")),
-                Err(message) if message.starts_with(&format!("law `{name}`: ")) => {}
-                Err(message) => missed.push(format!("law `{name}` says this about {fault:?}: {message}")),
-            }
-        }
-    }
-    assert!(missed.is_empty(), "{missed:#?}");
+    court::faults_are_noticed(NOTICED, table::named, BrokenTables::fixture).await;
 }
 
 #[test]
 fn every_law_notices_a_fault() {
-    let noticing: BTreeSet<_> = NOTICED.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-    let laws: BTreeSet<_> = table::all().iter().map(|law| law.name).collect();
-    assert_eq!(noticing, laws);
+    court::laws_notice_faults(NOTICED, table::all());
 }
 
 /// The wrapper itself keeps the laws, and what a law waits for may come at once.
 #[tokio::test]
 async fn innocent_stores_are_acquitted() {
     for law in table::all() {
-        assert_eq!(verdict(law, Fault::ClaimsToLag).await, Ok(()));
+        assert_eq!(verdict(law, BrokenTables::fixture(Fault::ClaimsToLag)).await, Ok(()));
     }
 }

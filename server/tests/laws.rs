@@ -4,14 +4,14 @@
 mod harness;
 
 use anabranch_model::StreamStore;
-use anabranch_model::laws::Fixture;
+use anabranch_model::laws::stream::StreamFixture;
 use harness::laws::Killed;
 use std::sync::{Arc, Mutex};
 
-async fn fixture() -> Fixture {
+async fn fixture() -> StreamFixture {
     let (server, store) = Killed::start();
     let strict = Mutex::new(Vec::new());
-    Fixture::new(store)
+    StreamFixture::new(store)
         .with_limits(move || {
             let (server, limited) = Killed::start_limited();
             // It runs until the law is decided.

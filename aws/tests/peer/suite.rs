@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_aws::{Blobs, Queues, Streams, Tables};
-use anabranch_model::laws::blob::{self, BlobFixture, BlobLaw};
-use anabranch_model::laws::queue::{self, QueueFixture, QueueLaw};
-use anabranch_model::laws::table::{self, TableFixture, TableLaw};
-use anabranch_model::laws::{self, Fixture, Law};
+use anabranch_model::laws::blob::{self, BlobFixture};
+use anabranch_model::laws::queue::{self, QueueFixture};
+use anabranch_model::laws::stream::{self, StreamFixture};
+use anabranch_model::laws::table::{self, TableFixture};
+use anabranch_model::laws::{Fixture, Law};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 
@@ -24,40 +25,27 @@ pub type Case = (&'static str, BoxFuture<'static, ()>);
 
 /// The laws of streams.
 pub fn stream_cases(streams: &Streams, prefix: &str) -> Vec<Case> {
-    let case = |law: &'static Law| {
-        let fixture = Fixture::new(Arc::new(streams.clone())).with_prefix(prefix).with_spawn(spawned);
-        (law.name, law.check(fixture))
-    };
-    laws::all().iter().map(case).collect()
+    cases(stream::all(), || StreamFixture::new(Arc::new(streams.clone())), prefix)
 }
 
-/// The laws of queues.
+/// The laws of queues. SQS itself does not say how old the oldest message is; CloudWatch does.
 pub fn queue_cases(queues: &Queues, prefix: &str) -> Vec<Case> {
-    let case = |law: &'static QueueLaw| {
-        let fixture = QueueFixture::new(Arc::new(queues.clone())).with_prefix(prefix).with_spawn(spawned);
-        // SQS itself does not say how old the oldest message is; CloudWatch does.
-        (law.name, law.check(fixture.without_ages()))
-    };
-    queue::all().iter().map(case).collect()
+    cases(queue::all(), || QueueFixture::new(Arc::new(queues.clone())).without_ages(), prefix)
 }
 
 /// The laws of tables.
 pub fn table_cases(tables: &Tables, prefix: &str) -> Vec<Case> {
-    let case = |law: &'static TableLaw| {
-        let fixture = TableFixture::new(Arc::new(tables.clone())).with_prefix(prefix).with_spawn(spawned);
-        (law.name, law.check(fixture))
-    };
-    table::all().iter().map(case).collect()
+    cases(table::all(), || TableFixture::new(Arc::new(tables.clone())), prefix)
 }
 
-/// The laws of blobs.
+/// The laws of blobs. S3 does not say in its answer to a put when that was.
 pub fn blob_cases(blobs: &Blobs, prefix: &str) -> Vec<Case> {
-    let case = |law: &'static BlobLaw| {
-        let fixture = BlobFixture::new(Arc::new(blobs.clone())).with_prefix(prefix).with_spawn(spawned);
-        // S3 does not say in its answer to a put when that was.
-        (law.name, law.check(fixture.with_times_that_are_near()))
-    };
-    blob::all().iter().map(case).collect()
+    cases(blob::all(), || BlobFixture::new(Arc::new(blobs.clone())).with_times_that_are_near(), prefix)
+}
+
+fn cases<S: ?Sized>(laws: &[Law<S>], fixture: impl Fn() -> Fixture<S>, prefix: &str) -> Vec<Case> {
+    let case = |law: &Law<S>| (law.name, law.check(fixture().with_prefix(prefix).with_spawn(spawned)));
+    laws.iter().map(case).collect()
 }
 
 /// Puts the laws to the test, so many at the same time, except those that are skipped.

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anabranch_model::laws::Fixture;
 use anabranch_model::laws::reference::{SimpleStreams, SimpleStreamsState};
+use anabranch_model::laws::stream::StreamFixture;
 use anabranch_model::{
     Appended, Batch, Capabilities, Error, Follow, HashKey, NewRecord, Next, Page, Position, ReadLimit,
     Result, SequenceNumber, Shard, ShardId, ShardSource, StreamName, StreamOptions, StreamStore,
@@ -120,7 +120,7 @@ pub struct BrokenStore {
 }
 
 impl BrokenStore {
-    pub fn fixture(fault: Fault) -> Fixture {
+    pub fn fixture(fault: Fault) -> StreamFixture {
         let inner = SimpleStreams::new();
         let store = BrokenStore {
             inner: inner.clone(),

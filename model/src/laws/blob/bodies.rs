@@ -140,7 +140,7 @@ pub async fn a_blob_shows_when_it_was_put(trial: Trial) {
     let key = trial.key("key");
     let first = trial.put(&bucket, &key, &some_bytes(1, 10)).await;
     let step = Duration::from_secs(100);
-    trial.advance(step);
+    trial.advance(step).await;
     let looked = trial.head(&bucket, &key).await.modified_at;
     trial.same("the time of the first put, later", looked, first.modified_at);
     // The same bytes again are a new blob all the same.

@@ -48,9 +48,9 @@ pub async fn a_bucket_with_blobs_stays(trial: Trial) {
     let (key, store) = (trial.key("key"), trial.store());
     trial.put(&bucket, &key, &some_bytes(1, 10)).await;
     let not_empty = |error: &Error| matches!(error, Error::BucketNotEmpty(_));
-    trial.refused(&bucket, "deleting a full bucket", not_empty, store.delete_bucket(&bucket)).await;
+    trial.refused_in(&bucket, "deleting a full bucket", not_empty, store.delete_bucket(&bucket)).await;
     let exists = |error: &Error| matches!(error, Error::BucketExists(_));
-    trial.refused(&bucket, "making it again", exists, store.create_bucket(&bucket)).await;
+    trial.refused_in(&bucket, "making it again", exists, store.create_bucket(&bucket)).await;
     trial.ok("deleting the blob", store.delete(&bucket, &key, None).await);
     trial.ok("deleting the bucket", store.delete_bucket(&bucket).await);
 }

@@ -85,7 +85,7 @@ pub async fn a_damaged_body_leaves_nothing(trial: Trial) {
             for (what, body) in wrong_about(&bytes) {
                 let options = PutOptions { body, ..PutOptions::default() };
                 let put = store.put(&bucket, &key, whole(&bytes), options);
-                trial.refused(&bucket, &format!("a body with wrong {what}"), mismatch, put).await;
+                trial.refused_in(&bucket, &format!("a body with wrong {what}"), mismatch, put).await;
             }
         }
     }
@@ -101,7 +101,7 @@ pub async fn a_broken_body_leaves_nothing(trial: Trial) {
             let body = broken(&some_bytes(1, size), error.clone());
             let put = store.put(&bucket, &key, body, PutOptions::default());
             let what = format!("a body that breaks after {size} bytes");
-            trial.refused(&bucket, &what, |seen| *seen == error, put).await;
+            trial.refused_in(&bucket, &what, |seen| *seen == error, put).await;
         }
     }
 }
@@ -141,11 +141,11 @@ pub async fn a_damaged_part_leaves_nothing(trial: Trial) {
         let number = trial.ok("a part number", PartNumber::new(number));
         for (what, options) in wrong_about(&bytes) {
             let put = store.put_part(&upload, number, whole(&bytes), options);
-            trial.refused(&bucket, &format!("a part with wrong {what}"), mismatch, put).await;
+            trial.refused_in(&bucket, &format!("a part with wrong {what}"), mismatch, put).await;
         }
         let error = Error::Invalid("the writer changed its mind".to_string());
         let put = store.put_part(&upload, number, broken(&bytes, error.clone()), BodyOptions::default());
-        trial.refused(&bucket, "a part that breaks off", |seen| *seen == error, put).await;
+        trial.refused_in(&bucket, "a part that breaks off", |seen| *seen == error, put).await;
     }
     trial.is_absent("after damaged parts", &bucket, &key).await;
 }

@@ -34,8 +34,8 @@ pub async fn a_completed_upload_is_a_blob_and_gone(trial: Trial) {
     trial.same_bytes("the body", &trial.read(&bucket, &key).await, &some_bytes(2, 20));
     trial.same("open uploads", trial.uploads(&bucket).await, Vec::new());
     let gone = |error: &Error| matches!(error, Error::UploadNotFound(_));
-    trial.refused(&bucket, "listing its parts", gone, store.parts(&upload, None, 10)).await;
-    trial.refused(&bucket, "aborting it", gone, store.abort_upload(&upload)).await;
+    trial.refused_in(&bucket, "listing its parts", gone, store.parts(&upload, None, 10)).await;
+    trial.refused_in(&bucket, "aborting it", gone, store.abort_upload(&upload)).await;
     trial.same_bytes("the body, later", &trial.read(&bucket, &key).await, &some_bytes(2, 20));
 }
 
@@ -53,7 +53,7 @@ pub async fn completions_obey_conditions(trial: Trial) {
     {
         let what = format!("a completion under {condition:?}");
         let options = CompleteOptions { condition, ..CompleteOptions::default() };
-        trial.refused(&bucket, &what, failed, store.complete_upload(&upload, &parts, options)).await;
+        trial.refused_in(&bucket, &what, failed, store.complete_upload(&upload, &parts, options)).await;
     }
     let options = CompleteOptions { condition: WriteCondition::IfMatch(mine), ..CompleteOptions::default() };
     trial.ok("a completion that fits", store.complete_upload(&upload, &parts, options).await);
@@ -81,7 +81,7 @@ async fn joined_with_checksums(trial: Trial, scope: ChecksumScope) {
         if !algorithm.allows(scope) {
             let invalid = |error: &Error| matches!(error, Error::Invalid(_));
             let begun = store.begin_upload(&bucket, &key, options);
-            trial.refused(&bucket, &format!("an upload with {key}"), invalid, begun).await;
+            trial.refused_in(&bucket, &format!("an upload with {key}"), invalid, begun).await;
             continue;
         }
         let upload = trial.ok("beginning", store.begin_upload(&bucket, &key, options).await);
@@ -101,7 +101,7 @@ async fn joined_with_checksums(trial: Trial, scope: ChecksumScope) {
         let options = CompleteOptions { expected: wrong, ..CompleteOptions::default() };
         let mismatch = |error: &Error| matches!(error, Error::ChecksumMismatch(_));
         let completed = store.complete_upload(&upload, &chosen, options);
-        trial.refused(&bucket, &format!("a completion with wrong {key}"), mismatch, completed).await;
+        trial.refused_in(&bucket, &format!("a completion with wrong {key}"), mismatch, completed).await;
         let options = CompleteOptions { expected: expected.clone(), ..CompleteOptions::default() };
         let meta = trial.ok("completing", store.complete_upload(&upload, &chosen, options).await);
         trial.same(format!("{key} of the blob"), meta.checksums.get(algorithm), expected.get(algorithm));
@@ -139,7 +139,7 @@ pub async fn bad_completions_are_refused(trial: Trial) {
         async move { store.complete_upload(&upload, &parts, options).await }
     };
     let refused = async |what, fits: fn(&Error) -> bool, parts| {
-        trial.refused(&bucket, what, fits, complete(parts, none())).await;
+        trial.refused_in(&bucket, what, fits, complete(parts, none())).await;
     };
     refused("a completion without parts", invalid, Vec::new()).await;
     refused("parts out of order", order, choices(&[&last, &one])).await;
@@ -149,7 +149,7 @@ pub async fn bad_completions_are_refused(trial: Trial) {
     refused("a part that is too small", too_small, choices(&[&one, &small, &last])).await;
     let options = CompleteOptions { size: Some(7), ..none() };
     let wrong_size = complete(choices(&[&one, &last]), options);
-    trial.refused(&bucket, "a completion of another size", size, wrong_size).await;
+    trial.refused_in(&bucket, "a completion of another size", size, wrong_size).await;
     // After all that it can be completed, with the small part at its end.
     trial.complete(&upload, &[one, small]).await;
     let expected = [some_bytes(1, PART), some_bytes(2, PART - 1)].concat();

@@ -120,9 +120,9 @@ pub async fn conditional_deletes_are_decided(trial: Trial) {
     let absent = |error: &Error| matches!(error, Error::BlobNotFound(..));
     let mine = trial.put(&bucket, &key, &some_bytes(1, 100)).await.etag;
     let what = "a deletion with another etag";
-    trial.refused(&bucket, what, failed, store.delete(&bucket, &key, Some(&other))).await;
+    trial.refused_in(&bucket, what, failed, store.delete(&bucket, &key, Some(&other))).await;
     trial.ok("a deletion with the etag", store.delete(&bucket, &key, Some(&mine)).await);
     trial.is_absent("after a deletion with the etag", &bucket, &key).await;
     let what = "a deletion of nothing with an etag";
-    trial.refused(&bucket, what, absent, store.delete(&bucket, &key, Some(&mine))).await;
+    trial.refused_in(&bucket, what, absent, store.delete(&bucket, &key, Some(&mine))).await;
 }

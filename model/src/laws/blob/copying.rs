@@ -57,7 +57,7 @@ pub async fn a_copy_keeps_or_changes_properties(trial: Trial) {
     let body = BodyOptions { computed: [ChecksumAlgorithm::Sha256].into(), ..BodyOptions::default() };
     let options = PutOptions { properties: properties("source"), body, ..PutOptions::default() };
     let put = trial.put_with(&bucket, &source, whole(&some_bytes(1, 100)), options).await;
-    trial.advance(Duration::from_secs(100));
+    trial.advance(Duration::from_secs(100)).await;
     for given in [None, Some(properties("target")), Some(Properties::default())] {
         let options = CopyOptions { properties: given.clone(), ..CopyOptions::default() };
         let copied = trial.store().copy((&bucket, &source), (&bucket, &target), options.clone()).await;
@@ -100,7 +100,7 @@ pub async fn copies_obey_conditions(trial: Trial) {
         let options =
             CopyOptions { source: source_condition, target: target_condition, ..CopyOptions::default() };
         let copy = store.copy((&bucket, &source), (&bucket, &target), options);
-        trial.refused(&bucket, &format!("a copy with {what}"), failed, copy).await;
+        trial.refused_in(&bucket, &format!("a copy with {what}"), failed, copy).await;
     }
     let options = CopyOptions {
         source: ReadConditions { if_match: tags(&put.etag), ..read() },
@@ -122,14 +122,14 @@ pub async fn bad_copies_are_refused(trial: Trial) {
     let invalid = |error: &Error| matches!(error, Error::Invalid(_));
     let copy = |from, to, options| store.copy(from, to, options);
     let (from, to) = ((&bucket, &source), (&bucket, &target));
-    trial.refused(&bucket, "a copy of nothing", no_blob, copy(to, from, none())).await;
-    trial.refused(&bucket, "a copy from nowhere", no_bucket, copy((&unknown, &source), to, none())).await;
-    trial.refused(&bucket, "a copy to nowhere", no_bucket, copy(from, (&unknown, &target), none())).await;
-    trial.refused(&bucket, "a copy onto itself", invalid, copy(from, from, none())).await;
+    trial.refused_in(&bucket, "a copy of nothing", no_blob, copy(to, from, none())).await;
+    trial.refused_in(&bucket, "a copy from nowhere", no_bucket, copy((&unknown, &source), to, none())).await;
+    trial.refused_in(&bucket, "a copy to nowhere", no_bucket, copy(from, (&unknown, &target), none())).await;
+    trial.refused_in(&bucket, "a copy onto itself", invalid, copy(from, from, none())).await;
     let bad = Properties {
         metadata: BTreeMap::from([("UPPER".to_string(), String::new())]),
         ..Properties::default()
     };
     let options = CopyOptions { properties: Some(bad), ..none() };
-    trial.refused(&bucket, "a copy with bad metadata", invalid, copy(from, to, options)).await;
+    trial.refused_in(&bucket, "a copy with bad metadata", invalid, copy(from, to, options)).await;
 }

@@ -50,6 +50,6 @@ pub async fn bad_deletions_are_refused(trial: Trial) {
     let store = trial.store();
     let invalid = |error: &Error| matches!(error, Error::Invalid(_));
     let many = vec![key; limits::DELETE_KEYS_MAX + 1];
-    trial.refused(&bucket, "a deletion of 1,001 keys", invalid, store.delete_many(&bucket, &many)).await;
-    trial.refused(&bucket, "a deletion of no keys", invalid, store.delete_many(&bucket, &[])).await;
+    trial.refused_in(&bucket, "a deletion of 1,001 keys", invalid, store.delete_many(&bucket, &many)).await;
+    trial.refused_in(&bucket, "a deletion of no keys", invalid, store.delete_many(&bucket, &[])).await;
 }

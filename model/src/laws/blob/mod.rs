@@ -1,16 +1,4 @@
-//! The laws of [`BlobStore`](crate::blob::BlobStore) as tests, one function a law, for every implementation to run.
-//!
-//! An implementation names a future that makes a [`BlobFixture`], and gets one test a law:
-//!
-//! ```ignore
-//! async fn fixture() -> BlobFixture {
-//!     BlobFixture::new(Arc::new(MyStore::open().await))
-//! }
-//!
-//! anabranch_model::blob_laws!(fixture());
-//! ```
-//!
-//! What the laws of streams say about runtimes, shared stores and fixtures ([`laws`](crate::laws)) holds here as well.
+//! The laws of [`BlobStore`].
 
 mod bytes;
 mod fixture;
@@ -31,84 +19,11 @@ mod reading;
 mod refusals;
 mod uploads;
 
-use std::fmt;
-
-use futures_util::future::BoxFuture;
-
 pub use fixture::BlobFixture;
-use trial::Trial;
 
-/// Something that every store of blobs does.
-#[derive(Clone, Copy)]
-pub struct BlobLaw {
-    /// The law in words, with underscores.
-    pub name: &'static str,
-    check: fn(Trial) -> BoxFuture<'static, ()>,
-}
+use crate::blob::BlobStore;
 
-impl BlobLaw {
-    /// Puts a store to the test. The future panics if the law does not hold, and says what was seen.
-    pub fn check(&self, fixture: BlobFixture) -> BoxFuture<'static, ()> {
-        (self.check)(Trial::new(self.name, fixture))
-    }
-
-    /// The law with this name.
-    ///
-    /// # Panics
-    ///
-    /// If there is none.
-    pub fn named(name: &str) -> &'static BlobLaw {
-        let found = all().iter().find(|law| law.name == name);
-        found.unwrap_or_else(|| panic!("there is no law `{name}`"))
-    }
-}
-
-impl fmt::Debug for BlobLaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// Makes the table of laws and the macro that turns it into tests from one list, so that no law can be forgotten.
-/// The dollar sign comes in as an argument because a macro that writes a macro cannot spell it.
-macro_rules! laws {
-    ($dollar:tt $($module:ident: $($law:ident),+;)+) => {
-        /// Every law.
-        pub fn all() -> &'static [BlobLaw] {
-            &[$($(BlobLaw { name: stringify!($law), check: |trial| Box::pin($module::$law(trial)) }),+),+]
-        }
-
-        /// Makes one `#[tokio::test]` a law. The argument is an expression for a future that makes a
-        /// [`BlobFixture`](crate::laws::blob::BlobFixture); it is evaluated once a test.
-        #[macro_export]
-        macro_rules! blob_laws {
-            ($dollar fixture:expr) => {
-                $($(
-                    #[::tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                    async fn $law() {
-                        let fixture: $crate::laws::blob::BlobFixture = $dollar fixture.await;
-                        // Real tasks, so that calls of different writers overlap wherever they can.
-                        let fixture = fixture.with_spawn(|task| {
-                            let task = ::tokio::spawn(task);
-                            ::std::boxed::Box::pin(async move {
-                                if let Err(error) = task.await {
-                                    ::std::panic::resume_unwind(error.into_panic());
-                                }
-                            })
-                        });
-                        let check = $crate::laws::blob::BlobLaw::named(stringify!($law)).check(fixture);
-                        let limit = ::std::time::Duration::from_secs(60);
-                        if ::tokio::time::timeout(limit, check).await.is_err() {
-                            panic!("law `{}`: undecided after {limit:?}", stringify!($law));
-                        }
-                    }
-                )+)+
-            };
-        }
-    };
-}
-
-laws! { $
+laws! { $ blob_laws in blob of dyn BlobStore:
     bodies:
         bodies_come_back_as_they_were,
         pieces_of_a_body_do_not_matter,

@@ -59,12 +59,12 @@ pub async fn ranges_outside_are_refused(trial: Trial) {
     for range in outside {
         let fits = |error: &Error| *error == Error::RangeInvalid { size: 10 };
         let what = format!("{range:?} of 10 bytes");
-        trial.refused(&bucket, &what, fits, store.get(&bucket, &key, ranged(range))).await;
+        trial.refused_in(&bucket, &what, fits, store.get(&bucket, &key, ranged(range))).await;
     }
     for range in [Range::From(0), Range::FromTo(0, 0), Range::Last(1)] {
         let fits = |error: &Error| *error == Error::RangeInvalid { size: 0 };
         let what = format!("{range:?} of an empty body");
-        trial.refused(&bucket, &what, fits, store.get(&bucket, &empty, ranged(range))).await;
+        trial.refused_in(&bucket, &what, fits, store.get(&bucket, &empty, ranged(range))).await;
     }
 }
 

@@ -23,22 +23,22 @@ pub async fn unknown_names_are_refused(trial: Trial) {
 
     let unknown = |error: &Error| matches!(error, Error::BucketNotFound(_));
     let call = "a call on an unknown bucket";
-    trial.refused(&bucket, call, unknown, store.bucket(&none)).await;
-    trial.refused(&bucket, call, unknown, store.delete_bucket(&none)).await;
-    trial.refused(&bucket, call, unknown, store.put(&none, &key, body(), PutOptions::default())).await;
-    trial.refused(&bucket, call, unknown, store.get(&none, &key, GetOptions::default())).await;
-    trial.refused(&bucket, call, unknown, store.head(&none, &key)).await;
-    trial.refused(&bucket, call, unknown, store.delete(&none, &key, None)).await;
-    trial.refused(&bucket, call, unknown, store.delete_many(&none, std::slice::from_ref(&key))).await;
-    trial.refused(&bucket, call, unknown, store.list(&none, ListOptions::default())).await;
-    trial.refused(&bucket, call, unknown, store.uploads(&none, UploadListOptions::default())).await;
+    trial.refused_in(&bucket, call, unknown, store.bucket(&none)).await;
+    trial.refused_in(&bucket, call, unknown, store.delete_bucket(&none)).await;
+    trial.refused_in(&bucket, call, unknown, store.put(&none, &key, body(), PutOptions::default())).await;
+    trial.refused_in(&bucket, call, unknown, store.get(&none, &key, GetOptions::default())).await;
+    trial.refused_in(&bucket, call, unknown, store.head(&none, &key)).await;
+    trial.refused_in(&bucket, call, unknown, store.delete(&none, &key, None)).await;
+    trial.refused_in(&bucket, call, unknown, store.delete_many(&none, std::slice::from_ref(&key))).await;
+    trial.refused_in(&bucket, call, unknown, store.list(&none, ListOptions::default())).await;
+    trial.refused_in(&bucket, call, unknown, store.uploads(&none, UploadListOptions::default())).await;
     let begun = store.begin_upload(&none, &key, UploadOptions::default());
-    trial.refused(&bucket, call, unknown, begun).await;
+    trial.refused_in(&bucket, call, unknown, begun).await;
 
     let unknown = |error: &Error| matches!(error, Error::BlobNotFound(..));
     let call = "a call on an unknown blob";
-    trial.refused(&bucket, call, unknown, store.head(&bucket, &missing)).await;
-    trial.refused(&bucket, call, unknown, store.get(&bucket, &missing, GetOptions::default())).await;
+    trial.refused_in(&bucket, call, unknown, store.head(&bucket, &missing)).await;
+    trial.refused_in(&bucket, call, unknown, store.get(&bucket, &missing, GetOptions::default())).await;
 
     let unknown = |error: &Error| matches!(error, Error::UploadNotFound(_));
     let open = trial.begin(&bucket, &key).await;
@@ -48,12 +48,12 @@ pub async fn unknown_names_are_refused(trial: Trial) {
     // The key belongs to an upload as much as its identifier does.
     for upload in [Upload { id: never, ..open.clone() }, Upload { key: missing, ..open.clone() }] {
         let call = "a call on an unknown upload";
-        trial.refused(&bucket, call, unknown, store.parts(&upload, None, 10)).await;
-        trial.refused(&bucket, call, unknown, store.abort_upload(&upload)).await;
+        trial.refused_in(&bucket, call, unknown, store.parts(&upload, None, 10)).await;
+        trial.refused_in(&bucket, call, unknown, store.abort_upload(&upload)).await;
         let put = store.put_part(&upload, part.number, body(), BodyOptions::default());
-        trial.refused(&bucket, call, unknown, put).await;
+        trial.refused_in(&bucket, call, unknown, put).await;
         let completed = store.complete_upload(&upload, &choices, CompleteOptions::default());
-        trial.refused(&bucket, call, unknown, completed).await;
+        trial.refused_in(&bucket, call, unknown, completed).await;
     }
 }
 
@@ -80,10 +80,10 @@ pub async fn bad_properties_are_refused(trial: Trial) {
     ] {
         let options = PutOptions { properties: properties.clone(), ..PutOptions::default() };
         let put = store.put(&bucket, &key, whole(&some_bytes(2, 20)), options);
-        trial.refused(&bucket, &format!("a put with {what}"), invalid, put).await;
+        trial.refused_in(&bucket, &format!("a put with {what}"), invalid, put).await;
         let options = UploadOptions { properties, checksum: None };
         let begun = store.begin_upload(&bucket, &key, options);
-        trial.refused(&bucket, &format!("an upload with {what}"), invalid, begun).await;
+        trial.refused_in(&bucket, &format!("an upload with {what}"), invalid, begun).await;
     }
 }
 
@@ -96,9 +96,9 @@ pub async fn bodies_too_large_are_refused(trial: Trial) {
     let body = BodyOptions { size: Some(limits::BODY_BYTES_MAX + 1), ..BodyOptions::default() };
     let options = PutOptions { body: body.clone(), ..PutOptions::default() };
     let put = store.put(&bucket, &key, whole(&some_bytes(2, 20)), options);
-    trial.refused(&bucket, "a body of more than 5 GiB", too_large, put).await;
+    trial.refused_in(&bucket, "a body of more than 5 GiB", too_large, put).await;
     let upload = trial.begin(&bucket, &key).await;
     let part = trial.part(&upload, 1, &some_bytes(3, 30)).await;
     let put = store.put_part(&upload, part.number, whole(&some_bytes(2, 20)), body);
-    trial.refused(&bucket, "a part of more than 5 GiB", too_large, put).await;
+    trial.refused_in(&bucket, "a part of more than 5 GiB", too_large, put).await;
 }

@@ -1,86 +1,31 @@
-//! One law in front of one store: making buckets, putting, reading whole, and saying what was seen.
-//!
-//! Calls that a law takes for granted panic when they fail; every message begins with the name of the law.
+//! Making buckets, putting, and reading whole.
 
 use std::fmt::{Debug, Display};
 use std::future::Future;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
 
 use super::bytes::whole;
-use super::fixture::{BlobFixture, Crash, Spawn, Store, Turn};
 use crate::blob::{
-    BlobKey, BlobMeta, Body, BodyOptions, BucketName, CompleteOptions, GetOptions, ListOptions, Part,
-    PartChoice, PartNumber, PutOptions, Upload, UploadAfter, UploadListOptions, UploadOptions, UploadSummary,
+    BlobKey, BlobMeta, BlobStore, Body, BodyOptions, BucketName, CompleteOptions, GetOptions, ListOptions,
+    Part, PartChoice, PartNumber, PutOptions, Upload, UploadAfter, UploadListOptions, UploadOptions,
+    UploadSummary,
 };
-use crate::laws::trial::differing;
+use crate::laws::trial::{self, STEPS_MAX};
 use crate::{Error, NextMove, Result};
 
-/// More steps than any law needs: a loop that reaches it means that the store goes round in circles.
-const STEPS_MAX: usize = 100_000;
-
-pub(super) struct Trial {
-    law: &'static str,
-    store: Mutex<Option<Store>>,
-    prefix: String,
-    buckets: AtomicUsize,
-    advance: Option<Turn>,
-    crash: Option<Crash>,
-    spawn: Spawn,
-    times_are_near: bool,
-    _kept: Vec<Box<dyn std::any::Any + Send + Sync>>,
-}
+pub(super) type Trial = trial::Trial<dyn BlobStore>;
 
 /// Everything that can be seen of a bucket.
 pub(super) type Snapshot = (Vec<(BlobKey, BlobMeta, Bytes)>, Vec<(UploadSummary, Vec<Part>)>);
 
-impl Trial {
-    pub fn new(law: &'static str, fixture: BlobFixture) -> Self {
-        Trial {
-            law,
-            store: Mutex::new(Some(fixture.store)),
-            prefix: fixture.prefix,
-            buckets: AtomicUsize::new(0),
-            advance: fixture.advance,
-            crash: fixture.crash,
-            spawn: fixture.spawn,
-            times_are_near: fixture.times_are_near,
-            _kept: fixture.kept,
-        }
-    }
-}
-
 /// Saying what was seen.
 impl Trial {
-    #[track_caller]
-    pub fn fail(&self, seen: impl Display) -> ! {
-        panic!("law `{}`: {seen}", self.law)
-    }
-
-    #[track_caller]
-    pub fn holds(&self, condition: bool, seen: impl Display) {
-        if !condition {
-            self.fail(seen)
-        }
-    }
-
-    #[track_caller]
-    pub fn same<T: PartialEq + Debug>(&self, what: impl Display, seen: T, expected: T) {
-        if seen != expected {
-            let [seen, expected] = differing(&format!("{seen:?}"), &format!("{expected:?}"));
-            self.fail(format!("{what}:\n  saw      {seen}\n  expected {expected}"))
-        }
-    }
-
     /// Compares what was seen of a blob with what its put said.
     #[track_caller]
     pub fn same_blob(&self, what: impl Display, seen: BlobMeta, mut put: BlobMeta) {
-        if self.times_are_near {
+        if self.means.times_are_near {
             put.modified_at = seen.modified_at;
         }
         self.same(what, seen, put);
@@ -96,18 +41,8 @@ impl Trial {
         }
     }
 
-    #[track_caller]
-    pub fn ok<T>(&self, what: impl Display, result: Result<T>) -> T {
-        result.unwrap_or_else(|error| self.fail(format!("{what} failed: {error} ({error:?})")))
-    }
-
-    /// Says why the law cannot be put to the test here.
-    pub fn skip(&self, why: &str) {
-        eprintln!("law `{}` was not put to the test: {why}", self.law);
-    }
-
     /// Asserts that `call` is refused with an error that `fits`, and leaves `bucket` as it was.
-    pub async fn refused<T: Debug>(
+    pub async fn refused_in<T: Debug>(
         &self,
         bucket: &BucketName,
         what: &str,
@@ -127,48 +62,13 @@ impl Trial {
     }
 }
 
-/// What the fixture can do.
-impl Trial {
-    pub fn store(&self) -> Store {
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        store.unwrap_or_else(|| self.fail("the store has crashed and is not open again"))
-    }
-
-    pub fn can_crash(&self) -> bool {
-        self.crash.is_some()
-    }
-
-    /// Ends the store without warning and goes on with what is left of it.
-    pub async fn crash(&self) {
-        let Some(crash) = &self.crash else { self.fail("the fixture cannot crash") };
-        let last_handle = self.store.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(last_handle);
-        let store = crash().await;
-        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(store);
-    }
-
-    pub fn can_advance(&self) -> bool {
-        self.advance.is_some()
-    }
-
-    pub fn advance(&self, duration: Duration) {
-        if let Some(advance) = &self.advance {
-            advance(duration);
-        }
-    }
-
-    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
-        (self.spawn)(Box::pin(task))
-    }
-}
-
 /// Buckets and blobs.
 impl Trial {
     /// A name that no other law uses. Names of laws are too long for buckets, so their places stand for them.
     pub fn fresh_name(&self) -> BucketName {
         let law = super::all().iter().position(|law| law.name == self.law).unwrap_or_default();
-        let number = self.buckets.fetch_add(1, Ordering::Relaxed);
-        self.ok("naming a bucket", BucketName::new(&format!("{}-{law}-{number}", self.prefix)))
+        let number = self.next_number();
+        self.ok("naming a bucket", BucketName::new(&format!("{}-{law}-{number}", self.means.prefix)))
     }
 
     /// A new, empty bucket.

@@ -66,14 +66,14 @@ pub async fn parts_can_be_read_one_by_one(trial: Trial) {
         start += body.len() as u64;
     }
     let missing = |error: &Error| matches!(error, Error::PartNotFound(_));
-    trial.refused(&bucket, "reading a fourth part", missing, store.get(&bucket, &key, at(4))).await;
+    trial.refused_in(&bucket, "reading a fourth part", missing, store.get(&bucket, &key, at(4))).await;
 
     let (once, bytes) = (trial.key("once"), some_bytes(4, 1_000));
     trial.put(&bucket, &once, &bytes).await;
     let (_, range, read) = trial.read_with(&bucket, &once, at(1)).await;
     trial.same_bytes("the only part", &read, &bytes);
     trial.same("where the only part stands", range, 0..1_000);
-    trial.refused(&bucket, "reading a second part", missing, store.get(&bucket, &once, at(2))).await;
+    trial.refused_in(&bucket, "reading a second part", missing, store.get(&bucket, &once, at(2))).await;
     let empty = trial.key("empty");
     trial.put(&bucket, &empty, &Default::default()).await;
     let (_, range, read) = trial.read_with(&bucket, &empty, at(1)).await;
@@ -193,12 +193,12 @@ pub async fn an_aborted_upload_is_gone(trial: Trial) {
     trial.ok("aborting", store.abort_upload(&upload).await);
     let gone = |error: &Error| matches!(error, Error::UploadNotFound(_));
     let choices = [PartChoice::from(&part)];
-    trial.refused(&bucket, "listing its parts", gone, store.parts(&upload, None, 10)).await;
+    trial.refused_in(&bucket, "listing its parts", gone, store.parts(&upload, None, 10)).await;
     let put = store.put_part(&upload, part.number, whole(&some_bytes(2, 10)), BodyOptions::default());
-    trial.refused(&bucket, "putting a part", gone, put).await;
+    trial.refused_in(&bucket, "putting a part", gone, put).await;
     let complete = store.complete_upload(&upload, &choices, CompleteOptions::default());
-    trial.refused(&bucket, "completing it", gone, complete).await;
-    trial.refused(&bucket, "aborting it again", gone, store.abort_upload(&upload)).await;
+    trial.refused_in(&bucket, "completing it", gone, complete).await;
+    trial.refused_in(&bucket, "aborting it again", gone, store.abort_upload(&upload)).await;
     trial.is_absent("after an abort", &bucket, &key).await;
     let listed: Vec<_> = trial.uploads(&bucket).await.into_iter().map(|summary| summary.upload).collect();
     trial.same("uploads that are left", listed, vec![kept]);

@@ -1,16 +1,4 @@
-//! The laws of [`QueueStore`](crate::QueueStore) as tests, one function a law, for every implementation to run.
-//!
-//! An implementation names a future that makes a [`QueueFixture`], and gets one test a law:
-//!
-//! ```ignore
-//! async fn fixture() -> QueueFixture {
-//!     QueueFixture::new(Arc::new(MyStore::open().await))
-//! }
-//!
-//! anabranch_model::queue_laws!(fixture());
-//! ```
-//!
-//! All that is said of the laws of streams holds here too: see [`laws`](crate::laws).
+//! The laws of [`QueueStore`].
 
 mod fixture;
 mod trial;
@@ -26,84 +14,11 @@ mod time;
 mod waiting;
 mod walk;
 
-use std::fmt;
-
-use futures_util::future::BoxFuture;
-
 pub use fixture::QueueFixture;
-use trial::Trial;
 
-/// Something that every store of queues does.
-#[derive(Clone, Copy)]
-pub struct QueueLaw {
-    /// The law in words, with underscores.
-    pub name: &'static str,
-    check: fn(Trial) -> BoxFuture<'static, ()>,
-}
+use crate::queue::QueueStore;
 
-impl QueueLaw {
-    /// Puts a store to the test. The future panics if the law does not hold, and says what was seen.
-    pub fn check(&self, fixture: QueueFixture) -> BoxFuture<'static, ()> {
-        (self.check)(Trial::new(self.name, fixture))
-    }
-
-    /// The law with this name.
-    ///
-    /// # Panics
-    ///
-    /// If there is none.
-    pub fn named(name: &str) -> &'static QueueLaw {
-        let found = all().iter().find(|law| law.name == name);
-        found.unwrap_or_else(|| panic!("there is no law `{name}`"))
-    }
-}
-
-impl fmt::Debug for QueueLaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// Makes the table of laws and the macro that turns it into tests from one list, so that no law can be forgotten.
-/// The dollar sign comes in as an argument because a macro that writes a macro cannot spell it.
-macro_rules! laws {
-    ($dollar:tt $($module:ident: $($law:ident),+;)+) => {
-        /// Every law.
-        pub fn all() -> &'static [QueueLaw] {
-            &[$($(QueueLaw { name: stringify!($law), check: |trial| Box::pin($module::$law(trial)) }),+),+]
-        }
-
-        /// Makes one `#[tokio::test]` a law. The argument is an expression for a future that makes a
-        /// [`QueueFixture`](crate::laws::queue::QueueFixture); it is evaluated once a test.
-        #[macro_export]
-        macro_rules! queue_laws {
-            ($dollar fixture:expr) => {
-                $($(
-                    #[::tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                    async fn $law() {
-                        let fixture: $crate::laws::queue::QueueFixture = $dollar fixture.await;
-                        // Real tasks, so that calls of different receivers overlap wherever they can.
-                        let fixture = fixture.with_spawn(|task| {
-                            let task = ::tokio::spawn(task);
-                            ::std::boxed::Box::pin(async move {
-                                if let Err(error) = task.await {
-                                    ::std::panic::resume_unwind(error.into_panic());
-                                }
-                            })
-                        });
-                        let check = $crate::laws::queue::QueueLaw::named(stringify!($law)).check(fixture);
-                        let limit = ::std::time::Duration::from_secs(60);
-                        if ::tokio::time::timeout(limit, check).await.is_err() {
-                            panic!("law `{}`: undecided after {limit:?}", stringify!($law));
-                        }
-                    }
-                )+)+
-            };
-        }
-    };
-}
-
-laws! { $
+laws! { $ queue_laws in queue of dyn QueueStore:
     receiving:
         messages_come_back_as_they_were,
         traces_come_back,

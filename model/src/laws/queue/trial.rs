@@ -1,138 +1,26 @@
-//! One law in front of one store: making queues, sending, receiving, and saying what was seen.
-//!
-//! Calls that a law takes for granted panic when they fail; every message begins with the name of the law.
+//! Making queues, sending and receiving.
 
-use std::fmt::{Debug, Display};
-use std::future::Future;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-
-use super::fixture::{Crash, QueueFixture, Settle, Spawn, Store, Turn, Upkeep};
-use crate::laws::trial::{differing, give_way};
+use crate::laws::trial::{self, STEPS_MAX, give_way};
 use crate::queue::{
-    Message, NewMessage, QueueName, QueueOptions, QueueSummary, Receipt, ReceiveOptions, RedrivePolicy, Sent,
+    Message, NewMessage, QueueName, QueueOptions, QueueStore, QueueSummary, Receipt, ReceiveOptions,
+    RedrivePolicy, Sent,
 };
 use crate::{Error, Result};
 
-/// More steps than any law needs: a loop that reaches it means that the store goes round in circles.
-const STEPS_MAX: usize = 10_000;
+pub(super) type Trial = trial::Trial<dyn QueueStore>;
 
-pub(super) struct Trial {
-    law: &'static str,
-    store: Mutex<Option<Store>>,
-    prefix: String,
-    queues: AtomicUsize,
-    advance: Option<Turn>,
-    upkeep: Option<Upkeep>,
-    settle: Option<Settle>,
-    crash: Option<Crash>,
-    spawn: Spawn,
-    pub in_flight_max: usize,
-    tells_age: bool,
-    _kept: Vec<Box<dyn std::any::Any + Send + Sync>>,
-}
-
+/// What only the fixture of queues can do, and knows.
 impl Trial {
-    pub fn new(law: &'static str, fixture: QueueFixture) -> Self {
-        Trial {
-            law,
-            store: Mutex::new(Some(fixture.store)),
-            prefix: fixture.prefix,
-            queues: AtomicUsize::new(0),
-            advance: fixture.advance,
-            upkeep: fixture.upkeep,
-            settle: fixture.settle,
-            crash: fixture.crash,
-            spawn: fixture.spawn,
-            in_flight_max: fixture.in_flight_max,
-            tells_age: fixture.tells_age,
-            _kept: fixture.kept,
-        }
-    }
-}
-
-/// Saying what was seen.
-impl Trial {
-    #[track_caller]
-    pub fn fail(&self, seen: impl Display) -> ! {
-        panic!("law `{}`: {seen}", self.law)
-    }
-
-    #[track_caller]
-    pub fn holds(&self, condition: bool, seen: impl Display) {
-        if !condition {
-            self.fail(seen)
-        }
-    }
-
-    #[track_caller]
-    pub fn same<T: PartialEq + Debug>(&self, what: impl Display, seen: T, expected: T) {
-        if seen != expected {
-            let [seen, expected] = differing(&format!("{seen:?}"), &format!("{expected:?}"));
-            self.fail(format!("{what}:\n  saw      {seen}\n  expected {expected}"))
-        }
-    }
-
-    #[track_caller]
-    pub fn ok<T>(&self, what: impl Display, result: Result<T>) -> T {
-        result.unwrap_or_else(|error| self.fail(format!("{what} failed: {error} ({error:?})")))
-    }
-
-    /// Asserts that a call was refused with an error that `fits`.
-    #[track_caller]
-    pub fn refused<T: Debug>(&self, what: impl Display, result: Result<T>, fits: fn(&Error) -> bool) {
-        match result {
-            Ok(value) => self.fail(format!("{what} was not refused, but gave {value:?}")),
-            Err(error) => self.holds(fits(&error), format!("{what} was refused with {error:?}")),
-        }
-    }
-
-    /// Says why the law cannot be put to the test here.
-    pub fn skip(&self, why: &str) {
-        eprintln!("law `{}` was not put to the test: {why}", self.law);
-    }
-}
-
-/// What the fixture can do.
-impl Trial {
-    pub fn store(&self) -> Store {
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        store.unwrap_or_else(|| self.fail("the store has crashed and is not open again"))
-    }
-
-    pub fn can_crash(&self) -> bool {
-        self.crash.is_some()
-    }
-
-    /// Ends the store without warning and goes on with what is left of it.
-    pub async fn crash(&self) {
-        let Some(crash) = &self.crash else { self.fail("the fixture cannot crash") };
-        let last_handle = self.store.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(last_handle);
-        let store = crash().await;
-        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(store);
+    /// How many messages can be in flight.
+    pub fn in_flight_max(&self) -> usize {
+        self.means.in_flight_max
     }
 
     /// Whether a queue says how old its oldest message is.
     pub fn tells_age(&self) -> bool {
-        self.tells_age
-    }
-
-    pub fn can_advance(&self) -> bool {
-        self.advance.is_some()
-    }
-
-    /// Moves the clock and lets the store tidy up.
-    pub async fn advance(&self, duration: Duration) {
-        if let Some(advance) = &self.advance {
-            advance(duration);
-        }
-        if let Some(upkeep) = &self.upkeep {
-            upkeep().await;
-        }
+        self.means.tells_age
     }
 
     /// Gives calls that were begun time to reach the store.
@@ -140,13 +28,9 @@ impl Trial {
         for _ in 0..20 {
             give_way().await;
         }
-        if let Some(settle) = &self.settle {
+        if let Some(settle) = &self.means.settle {
             settle().await;
         }
-    }
-
-    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
-        (self.spawn)(Box::pin(task))
     }
 }
 
@@ -154,11 +38,11 @@ impl Trial {
 impl Trial {
     /// A name that no other law uses, with an ending for its kind.
     pub fn fresh_name(&self, fifo: bool) -> QueueName {
-        let number = self.queues.fetch_add(1, Ordering::Relaxed);
+        let number = self.next_number();
         // Names are short, so that of the law is cut; its length makes up for what is cut off.
         let law: String = self.law.chars().take(40).collect();
         let ending = if fifo { ".fifo" } else { "" };
-        let name = format!("{}-{law}-{}-{number}{ending}", self.prefix, self.law.len());
+        let name = format!("{}-{law}-{}-{number}{ending}", self.means.prefix, self.law.len());
         self.ok("naming a queue", QueueName::new(&name))
     }
 

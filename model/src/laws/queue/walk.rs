@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::trial::Trial;
-use crate::laws::concurrency::Dice;
+use crate::laws::dice::Dice;
 use crate::queue::{Message, NewMessage, QueueName, Receipt, ReceiveOptions};
 
 const STEPS: usize = 600;

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use futures_util::stream;
 
 use super::log;
-use crate::laws::Fixture;
+use crate::laws::stream::StreamFixture;
 use crate::{
     Appended, Batch, Capabilities, Error, Follow, HashKey, HashRange, NewRecord, Next, Page, Position,
     ReadLimit, Record, Result, SequenceNumber, Shard, ShardGraph, ShardId, ShardSource, StreamName,
@@ -71,10 +71,10 @@ impl SimpleStreams {
     }
 
     /// Everything that a law may want to do to `store`, which is this one or a wrapper around it.
-    pub fn fixture(&self, store: Arc<dyn StreamStore>) -> Fixture {
+    pub fn fixture(&self, store: Arc<dyn StreamStore>) -> StreamFixture {
         let (forwards, backwards) = (self.now_ms.clone(), self.now_ms.clone());
         let survivor = store.clone();
-        Fixture::new(store)
+        StreamFixture::new(store)
             .with_advance(move |by| {
                 forwards.fetch_add(by.as_millis() as u64, Ordering::SeqCst);
             })

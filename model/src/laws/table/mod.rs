@@ -1,9 +1,5 @@
-//! The laws of [`TableStore`](crate::TableStore) as tests, one function a law, for every implementation to run.
-//!
-//! It works as it does for streams ([`laws`](crate::laws)): an implementation names a future that makes a
-//! [`TableFixture`], and gets one test a law from [`table_laws!`](crate::table_laws).
+//! The laws of [`TableStore`].
 
-mod fixture;
 mod trial;
 
 mod batches;
@@ -24,84 +20,13 @@ mod transactions;
 mod updates;
 mod walk;
 
-use std::fmt;
+use crate::laws::Fixture;
+use crate::table::TableStore;
 
-use futures_util::future::BoxFuture;
+/// A store of tables for one law.
+pub type TableFixture = Fixture<dyn TableStore>;
 
-pub use fixture::TableFixture;
-use trial::Trial;
-
-/// Something that every store of tables does.
-#[derive(Clone, Copy)]
-pub struct TableLaw {
-    /// The law in words, with underscores.
-    pub name: &'static str,
-    check: fn(Trial) -> BoxFuture<'static, ()>,
-}
-
-impl TableLaw {
-    /// Puts a store to the test. The future panics if the law does not hold, and says what was seen.
-    pub fn check(&self, fixture: TableFixture) -> BoxFuture<'static, ()> {
-        (self.check)(Trial::new(self.name, fixture))
-    }
-
-    /// The law with this name.
-    ///
-    /// # Panics
-    ///
-    /// If there is none.
-    pub fn named(name: &str) -> &'static TableLaw {
-        let found = all().iter().find(|law| law.name == name);
-        found.unwrap_or_else(|| panic!("there is no law `{name}`"))
-    }
-}
-
-impl fmt::Debug for TableLaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// Makes the table of laws and the macro that turns it into tests from one list, so that no law can be forgotten.
-/// The dollar sign comes in as an argument because a macro that writes a macro cannot spell it.
-macro_rules! laws {
-    ($dollar:tt $($module:ident: $($law:ident),+;)+) => {
-        /// Every law.
-        pub fn all() -> &'static [TableLaw] {
-            &[$($(TableLaw { name: stringify!($law), check: |trial| Box::pin($module::$law(trial)) }),+),+]
-        }
-
-        /// Makes one `#[tokio::test]` a law. The argument is an expression for a future that makes a
-        /// [`TableFixture`](crate::laws::table::TableFixture); it is evaluated once a test.
-        #[macro_export]
-        macro_rules! table_laws {
-            ($dollar fixture:expr) => {
-                $($(
-                    #[::tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                    async fn $law() {
-                        let fixture: $crate::laws::table::TableFixture = $dollar fixture.await;
-                        // Real tasks, so that calls of different writers overlap wherever they can.
-                        let fixture = fixture.with_spawn(|task| {
-                            let task = ::tokio::spawn(task);
-                            ::std::boxed::Box::pin(async move {
-                                if let Err(error) = task.await {
-                                    ::std::panic::resume_unwind(error.into_panic());
-                                }
-                            })
-                        });
-                        let check = $crate::laws::table::TableLaw::named(stringify!($law)).check(fixture);
-                        let limit = ::std::time::Duration::from_secs(60);
-                        if ::tokio::time::timeout(limit, check).await.is_err() {
-                            panic!("law `{}`: undecided after {limit:?}", stringify!($law));
-                        }
-                    }
-                )+)+
-            };
-        }
-    };
-}
-
-laws! { $
+laws! { $ table_laws in table of dyn TableStore:
     tables:
         tables_are_described,
         tables_are_listed_by_name,

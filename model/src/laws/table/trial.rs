@@ -1,147 +1,24 @@
-//! One law in front of one store: making tables, writing, reading to the end, and saying what was seen.
-//!
-//! Calls that a law takes for granted panic when they fail; every message begins with the name of the law.
+//! Making tables, writing, and reading to the end.
 
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 use std::future::Future;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-
-use super::fixture::{Crash, Store, TableFixture};
-use crate::laws::fixture::{Spawn, Turn, Upkeep};
-use crate::laws::trial::{differing, give_way};
+use crate::laws::trial::{self, STEPS_MAX, differing, give_way};
 use crate::table::{
-    Change, ChangeView, Get, Item, KeyKind, KeySchema, Query, Scan, TableOptions, TableState, TableSummary,
-    Token, Write,
+    Change, ChangeView, Get, Item, KeyKind, KeySchema, Query, Scan, TableOptions, TableState, TableStore,
+    TableSummary, Token, Write,
 };
 use crate::{
-    Error, HashKey, IndexName, Next, Position, ReadLimit, Record, Result, Shard, ShardGraph, ShardId,
-    StreamName, TableName, limits,
+    Error, HashKey, IndexName, Next, Position, ReadLimit, Record, Shard, ShardGraph, ShardId, StreamName,
+    TableName, limits,
 };
 
-/// More steps than any law needs: a loop that reaches it means that the store goes round in circles.
-const STEPS_MAX: usize = 100_000;
 /// How often a law looks for something that a store does in its own time.
 const PATIENCE: usize = 1_000;
 
-pub(super) struct Trial {
-    law: &'static str,
-    store: Mutex<Option<Store>>,
-    prefix: String,
-    tables: AtomicUsize,
-    advance: Option<Turn>,
-    upkeep: Option<Upkeep>,
-    crash: Option<Crash>,
-    spawn: Spawn,
-    _kept: Vec<Box<dyn std::any::Any + Send + Sync>>,
-}
+pub(super) type Trial = trial::Trial<dyn TableStore>;
 
 impl Trial {
-    pub fn new(law: &'static str, fixture: TableFixture) -> Self {
-        Trial {
-            law,
-            store: Mutex::new(Some(fixture.store)),
-            prefix: fixture.prefix,
-            tables: AtomicUsize::new(0),
-            advance: fixture.advance,
-            upkeep: fixture.upkeep,
-            crash: fixture.crash,
-            spawn: fixture.spawn,
-            _kept: fixture.kept,
-        }
-    }
-}
-
-/// Saying what was seen.
-impl Trial {
-    #[track_caller]
-    pub fn fail(&self, seen: impl Display) -> ! {
-        panic!("law `{}`: {seen}", self.law)
-    }
-
-    #[track_caller]
-    pub fn holds(&self, condition: bool, seen: impl Display) {
-        if !condition {
-            self.fail(seen)
-        }
-    }
-
-    #[track_caller]
-    pub fn same<T: PartialEq + Debug>(&self, what: impl Display, seen: T, expected: T) {
-        if seen != expected {
-            let [seen, expected] = differing(&format!("{seen:?}"), &format!("{expected:?}"));
-            self.fail(format!("{what}:\n  saw      {seen}\n  expected {expected}"))
-        }
-    }
-
-    #[track_caller]
-    pub fn ok<T>(&self, what: impl Display, result: Result<T>) -> T {
-        result.unwrap_or_else(|error| self.fail(format!("{what} failed: {error} ({error:?})")))
-    }
-
-    /// Asserts that a call was refused with an error that `fits`.
-    #[track_caller]
-    pub fn refused<T: Debug>(&self, what: impl Display, result: Result<T>, fits: impl Fn(&Error) -> bool) {
-        match result {
-            Ok(value) => self.fail(format!("{what} was not refused, but gave {value:?}")),
-            Err(error) => {
-                self.holds(fits(&error), format!("{what} was refused with {error:?}"));
-                self.holds(!error.to_string().is_empty(), format!("{what} was refused without a word"));
-            }
-        }
-    }
-
-    /// Says why the law cannot be put to the test here.
-    pub fn skip(&self, why: &str) {
-        eprintln!("law `{}` was not put to the test: {why}", self.law);
-    }
-}
-
-/// What the fixture can do.
-impl Trial {
-    pub fn store(&self) -> Store {
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        store.unwrap_or_else(|| self.fail("the store has crashed and is not open again"))
-    }
-
-    pub fn can_crash(&self) -> bool {
-        self.crash.is_some()
-    }
-
-    /// Ends the store without warning and goes on with what is left of it.
-    pub async fn crash(&self) {
-        let Some(crash) = &self.crash else { self.fail("the fixture cannot crash") };
-        let last_handle = self.store.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(last_handle);
-        let store = crash().await;
-        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(store);
-    }
-
-    pub fn can_advance(&self) -> bool {
-        self.advance.is_some()
-    }
-
-    /// Moves the clock and lets the store tidy up.
-    pub async fn advance(&self, duration: Duration) {
-        if let Some(advance) = &self.advance {
-            advance(duration);
-        }
-        self.upkeep().await;
-    }
-
-    pub async fn upkeep(&self) {
-        if let Some(upkeep) = &self.upkeep {
-            upkeep().await;
-        }
-    }
-
-    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
-        (self.spawn)(Box::pin(task))
-    }
-
     /// Looks again and again until `look` says that it has seen what it waits for, or what it saw instead.
     pub async fn eventually<F>(&self, what: impl Display, mut look: impl FnMut() -> F)
     where
@@ -164,8 +41,8 @@ impl Trial {
 impl Trial {
     /// A name that no other law uses.
     pub fn fresh_name(&self) -> TableName {
-        let number = self.tables.fetch_add(1, Ordering::Relaxed);
-        self.ok("naming a table", TableName::new(&format!("{}.{}.{number}", self.prefix, self.law)))
+        let number = self.next_number();
+        self.ok("naming a table", TableName::new(&format!("{}.{}.{number}", self.means.prefix, self.law)))
     }
 
     pub fn index_name(&self, name: &str) -> IndexName {

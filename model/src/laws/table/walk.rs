@@ -1,7 +1,7 @@
 //! A long random walk beside the reference: whatever is asked, both say the same.
 
 use super::trial::{Trial, by_group, sorted};
-use crate::laws::concurrency::Dice;
+use crate::laws::dice::Dice;
 use crate::laws::reference::Tables;
 use crate::table::expression::{exists, if_missing, missing};
 use crate::table::{

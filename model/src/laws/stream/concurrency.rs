@@ -10,21 +10,12 @@ use futures_util::stream::FuturesUnordered;
 use super::trial::{Trial, give_way};
 use super::writing::check_partition;
 use super::written::{Notebook, Written, gist, gist_written, placed, some_records};
+use crate::laws::dice::Dice;
 use crate::{NewRecord, Next, Position, ReadLimit, Record, ShardId, StreamName};
 
 const WRITERS: u64 = 8;
 /// Payload of the record that tells a follower that nothing comes behind it.
 const END: &[u8] = b"end";
-
-/// Chance with a fixed beginning: the generator of Knuth's MMIX.
-pub(super) struct Dice(pub(super) u64);
-
-impl Dice {
-    pub(super) fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
-}
 
 /// Writers of one shard are served in some order: each keeps its own, and all see the same.
 pub async fn writers_of_one_shard_keep_their_order(trial: Trial) {

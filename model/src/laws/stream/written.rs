@@ -8,7 +8,7 @@ use crate::{HashKey, NewRecord, Record, SequenceNumber, ShardId};
 
 /// A record that was acknowledged, and as what.
 #[derive(Clone, Debug)]
-pub(super) struct Written {
+pub(in crate::laws) struct Written {
     pub record: NewRecord,
     pub shard: ShardId,
     pub sequence: SequenceNumber,
