@@ -1,7 +1,8 @@
 //! What a command prints: a text for people, or JSON for programs. Reports are types that can do both.
 
+use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
@@ -35,6 +36,48 @@ pub(crate) fn write_out(bytes: &[u8]) -> Result<(), Failure> {
     stdout.write_all(bytes)?;
     stdout.flush()?;
     Ok(())
+}
+
+/// Bytes of lines that are written at once. A batch of records is larger than the caches of a processor.
+const PORTION_BYTES: usize = 64 << 10;
+
+/// Records or messages as lines on standard output: payloads as text, or one JSON object each.
+pub(crate) struct Lines {
+    json: bool,
+    /// Whether a terminal would obey control characters.
+    terminal: bool,
+    /// What is not written yet.
+    bytes: Vec<u8>,
+}
+
+impl Lines {
+    pub(crate) fn new(json: bool) -> Self {
+        Lines { json, terminal: io::stdout().is_terminal(), bytes: Vec::new() }
+    }
+
+    /// Adds a line, and writes what has come together if it is much.
+    pub(crate) fn push<R: Serialize>(
+        &mut self,
+        payload: &[u8],
+        report: impl FnOnce() -> R,
+    ) -> Result<(), Failure> {
+        if self.json {
+            serde_json::to_writer(&mut self.bytes, &report()).map_err(io::Error::from)?;
+        } else {
+            self.bytes.extend_from_slice(shown(payload, self.terminal).as_bytes());
+        }
+        self.bytes.push(b'\n');
+        if self.bytes.len() < PORTION_BYTES { Ok(()) } else { self.flush() }
+    }
+
+    /// Writes what is left.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        let written = if self.bytes.is_empty() { Ok(()) } else { write_out(&self.bytes) };
+        self.bytes.clear();
+        // One long line does not keep its memory.
+        self.bytes.shrink_to(2 * PORTION_BYTES);
+        written
+    }
 }
 
 /// A remark for a person, beside the output.
@@ -72,7 +115,14 @@ pub(crate) fn table_text(table: &Table) -> String {
 }
 
 /// A payload as text. Bytes that are not UTF-8 become `\xNN`, and so do, on a terminal, characters that it would obey.
-pub(crate) fn shown(data: &[u8], terminal: bool) -> String {
+pub(crate) fn shown(data: &[u8], terminal: bool) -> Cow<'_, str> {
+    match std::str::from_utf8(data) {
+        Ok(text) if !terminal || !text.contains(steers) => Cow::Borrowed(text),
+        _ => Cow::Owned(escaped(data, terminal)),
+    }
+}
+
+fn escaped(data: &[u8], terminal: bool) -> String {
     let mut text = String::with_capacity(data.len());
     for chunk in data.utf8_chunks() {
         for c in chunk.valid().chars() {

@@ -153,7 +153,7 @@ fn print_rows(rows: &[Row], json: bool, first: bool) -> Result<(), Failure> {
     let mut table = table(&["KEY", "SIZE", "MODIFIED"], &[1]);
     for row in rows {
         // A key may have any character, and a listing is read by people.
-        let name = shown(row.name().as_bytes(), true);
+        let name = shown(row.name().as_bytes(), true).into_owned();
         match row {
             Row::Blob { size, modified_at, .. } => {
                 table.add_row([name, Size(*size).to_string(), modified_at.clone()])

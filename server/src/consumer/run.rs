@@ -1,6 +1,5 @@
 //! `consumer run`: a worker that prints what it reads. What is printed is done with; what is not, another worker gets.
 
-use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use anabranch_consumer::{
     Consumer, Delivery, InitialPosition, Outcome, Processor, Received, ShardInfo, StreamChoice,
 };
 use anabranch_engine::SystemClock;
-use anabranch_model::{Clock, Record, ShardId, StreamName, StreamStore};
+use anabranch_model::{Clock, ShardId, StreamName, StreamStore};
 use async_trait::async_trait;
 use clap::Args;
 use serde::Serialize;
@@ -17,7 +16,7 @@ use tokio::sync::Notify;
 use super::Session;
 use super::place::Place;
 use crate::failure::Failure;
-use crate::output::{shown, write_out};
+use crate::output::Lines;
 use crate::quantity::Span;
 use crate::runtime::Signals;
 use crate::stream::RecordReport;
@@ -116,7 +115,7 @@ struct Printing {
 #[async_trait]
 impl Processor for Printing {
     async fn process(&mut self, delivery: Delivery) -> Vec<Outcome> {
-        let printed = self.printer.print(&delivery.shard.shard, &delivery.records);
+        let printed = self.printer.print(&delivery.shard.shard, &delivery.records).await;
         if printed == delivery.records.len() {
             return delivery.done();
         }
@@ -130,9 +129,8 @@ impl Processor for Printing {
 
 /// Standard output, which all shards share.
 struct Printer {
-    json: bool,
-    /// Whether a terminal would obey control characters.
-    terminal: bool,
+    /// Whose turn it is to print. A shard that waits for it holds no thread.
+    turn: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     /// The limit is reached, or nobody reads the output.
     enough: Notify,
@@ -140,15 +138,15 @@ struct Printer {
 
 struct State {
     worker: String,
+    lines: Lines,
     left: Option<u64>,
     failure: Option<Failure>,
 }
 
 impl Printer {
     fn new(json: bool, limit: Option<u64>) -> Self {
-        let state = State { worker: String::new(), left: limit, failure: None };
-        let terminal = io::stdout().is_terminal();
-        Printer { json, terminal, state: Mutex::new(state), enough: Notify::new() }
+        let state = State { worker: String::new(), lines: Lines::new(json), left: limit, failure: None };
+        Printer { turn: tokio::sync::Mutex::default(), state: Mutex::new(state), enough: Notify::new() }
     }
 
     fn name(&self, worker: &str) {
@@ -164,14 +162,15 @@ impl Printer {
     }
 
     /// Prints records, as many as are still wanted. Returns how many that were.
-    fn print(&self, shard: &ShardId, records: &[Received]) -> usize {
+    async fn print(&self, shard: &ShardId, records: &[Received]) -> usize {
+        let _turn = self.turn.lock().await;
         // Whoever reads the output may be slow; renewal goes on meanwhile.
         tokio::task::block_in_place(|| {
-            let mut state = self.state();
+            let mut guard = self.state();
+            let state = &mut *guard;
             let left = state.left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
             let wanted = if state.failure.is_some() { 0 } else { left.min(records.len()) };
-            let written = self.lines(&state.worker, shard, &records[..wanted]).and_then(|l| write_out(&l));
-            let printed = match written {
+            let printed = match state.write(shard, &records[..wanted]) {
                 Ok(()) => wanted,
                 Err(failure) => {
                     state.failure = Some(failure);
@@ -187,26 +186,25 @@ impl Printer {
             printed
         })
     }
+}
 
-    fn lines(&self, worker: &str, shard: &ShardId, records: &[Received]) -> Result<Vec<u8>, Failure> {
-        let mut lines = Vec::new();
+impl State {
+    fn write(&mut self, shard: &ShardId, records: &[Received]) -> Result<(), Failure> {
         for received in records {
-            if self.json {
-                let record = Record {
-                    sequence: received.sequence,
-                    arrival: received.arrival,
-                    partition_key: received.partition_key.clone(),
-                    data: received.data.clone(),
-                };
-                let (sub_sequence, record) = (received.sub_sequence, RecordReport::new(shard, &record));
-                let line = Line { worker, sub_sequence, record };
-                serde_json::to_writer(&mut lines, &line).map_err(io::Error::from)?;
-            } else {
-                lines.extend_from_slice(shown(&received.data, self.terminal).as_bytes());
-            }
-            lines.push(b'\n');
+            let worker = self.worker.as_str();
+            self.lines.push(&received.data, || Line {
+                worker,
+                record: RecordReport::of(
+                    shard,
+                    received.sequence,
+                    received.arrival,
+                    &received.partition_key,
+                    &received.data,
+                ),
+                sub_sequence: received.sub_sequence,
+            })?;
         }
-        Ok(lines)
+        self.lines.flush()
     }
 }
 

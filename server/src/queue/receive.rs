@@ -1,7 +1,6 @@
 //! `queue receive`: takes messages, prints them, and deletes them if it is told to.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use anabranch_model::limits::{MESSAGE_BATCH_MAX, RECEIVE_WAIT_MAX};
@@ -12,7 +11,7 @@ use serde::Serialize;
 use super::Session;
 use crate::api::text::Base64;
 use crate::failure::Failure;
-use crate::output::{note, shown, write_out};
+use crate::output::{Lines, note};
 use crate::patience::Patience;
 use crate::quantity::{Span, rfc3339};
 
@@ -37,7 +36,7 @@ pub(super) struct ReceiveArgs {
 
 pub(super) async fn receive(session: &Session<'_>, args: &ReceiveArgs) -> Result<(), Failure> {
     let name = QueueName::new(&args.name)?;
-    let printer = Printer { json: session.output.json, terminal: io::stdout().is_terminal() };
+    let mut lines = Lines::new(session.output.json);
     let mut left = args.count;
     while left > 0 {
         let messages = next_messages(session, &name, args, left).await?;
@@ -46,7 +45,7 @@ pub(super) async fn receive(session: &Session<'_>, args: &ReceiveArgs) -> Result
         }
         left = left.saturating_sub(messages.len() as u64);
         // Printed first: what could not be printed is not deleted.
-        printer.print(&messages)?;
+        print(&mut lines, &messages)?;
         if args.delete {
             delete(session, &name, messages.into_iter().map(|message| message.receipt).collect()).await?;
         }
@@ -98,26 +97,14 @@ async fn delete(session: &Session<'_>, name: &QueueName, receipts: Vec<Receipt>)
     }
 }
 
-/// Prints messages: bodies as lines of text, or one JSON object a message.
-struct Printer {
-    json: bool,
-    /// Whether a terminal would obey control characters.
-    terminal: bool,
-}
-
-impl Printer {
-    fn print(&self, messages: &[Message]) -> Result<(), Failure> {
-        let mut lines = Vec::new();
+/// Prints messages.
+fn print(lines: &mut Lines, messages: &[Message]) -> Result<(), Failure> {
+    tokio::task::block_in_place(|| {
         for message in messages {
-            if self.json {
-                serde_json::to_writer(&mut lines, &MessageReport::from(message)).map_err(io::Error::from)?;
-            } else {
-                lines.extend_from_slice(shown(&message.body, self.terminal).as_bytes());
-            }
-            lines.push(b'\n');
+            lines.push(&message.body, || MessageReport::from(message))?;
         }
-        tokio::task::block_in_place(|| write_out(&lines))
-    }
+        lines.flush()
+    })
 }
 
 /// A message as `--json` shows it.

@@ -187,7 +187,7 @@ pub(super) fn print_items(session: &Session<'_>, key: &KeySchema, items: &[Item]
 /// A value in a table: a text as it is, everything else as JSON.
 fn cell(value: &Value) -> String {
     match value {
-        Value::Text(text) => shown(text.as_bytes(), true),
+        Value::Text(text) => shown(text.as_bytes(), true).into_owned(),
         other => serde_json::to_string(&Plain(other)).unwrap_or_default(),
     }
 }

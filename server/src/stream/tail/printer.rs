@@ -1,26 +1,23 @@
 //! Records on standard output: payloads as lines of text, or one JSON object a record.
 
-use std::io::{self, IsTerminal};
-
-use anabranch_model::{Record, ShardId};
+use anabranch_model::{Record, SequenceNumber, ShardId, Timestamp};
+use bytes::Bytes;
 use serde::Serialize;
 
 use crate::api::text::{Base64, Key};
 use crate::failure::Failure;
-use crate::output::{shown, write_out};
+use crate::output::Lines;
 use crate::quantity::rfc3339;
 
 /// Prints records, up to a limit.
 pub(super) struct Printer {
-    json: bool,
-    /// Whether a terminal would obey control characters.
-    terminal: bool,
+    lines: Lines,
     left: Option<u64>,
 }
 
 impl Printer {
     pub(super) fn new(json: bool, limit: Option<u64>) -> Self {
-        Printer { json, terminal: io::stdout().is_terminal(), left: limit }
+        Printer { lines: Lines::new(json), left: limit }
     }
 
     /// Whether nothing more is to be printed.
@@ -37,21 +34,13 @@ impl Printer {
             }
             None => records.len(),
         };
-        if count == 0 {
-            return Ok(());
-        }
-        let mut lines = Vec::new();
-        for record in &records[..count] {
-            if self.json {
-                let line = RecordReport::new(shard, record);
-                serde_json::to_writer(&mut lines, &line).map_err(io::Error::from)?;
-            } else {
-                lines.extend_from_slice(shown(&record.data, self.terminal).as_bytes());
-            }
-            lines.push(b'\n');
-        }
         // Whoever reads the output may be slow; other shards go on meanwhile.
-        tokio::task::block_in_place(|| write_out(&lines))
+        tokio::task::block_in_place(|| {
+            for record in &records[..count] {
+                self.lines.push(&record.data, || RecordReport::new(shard, record))?;
+            }
+            self.lines.flush()
+        })
     }
 }
 
@@ -71,23 +60,30 @@ pub(crate) struct RecordReport<'a> {
 
 impl<'a> RecordReport<'a> {
     pub(crate) fn new(shard: &'a ShardId, record: &'a Record) -> Self {
-        let data = std::str::from_utf8(&record.data).ok();
+        Self::of(shard, record.sequence, record.arrival, &record.partition_key, &record.data)
+    }
+
+    pub(crate) fn of(
+        shard: &'a ShardId,
+        sequence: SequenceNumber,
+        arrival: Timestamp,
+        key: &Bytes,
+        payload: &'a Bytes,
+    ) -> Self {
+        let data = std::str::from_utf8(payload).ok();
         RecordReport {
             shard: shard.as_str(),
-            sequence: record.sequence.to_string(),
-            arrival: rfc3339(record.arrival),
-            key: Key(record.partition_key.clone()),
+            sequence: sequence.to_string(),
+            arrival: rfc3339(arrival),
+            key: Key(key.clone()),
             data,
-            data_base64: data.is_none().then(|| Base64(record.data.clone())),
+            data_base64: data.is_none().then(|| Base64(payload.clone())),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use anabranch_model::{SequenceNumber, Timestamp};
-    use bytes::Bytes;
-
     use super::*;
 
     #[test]
