@@ -7,6 +7,8 @@ use std::time::Duration;
 pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
 /// Bytes for which memory is taken when a body begins to come whose length nobody knows.
 pub(crate) const UNANNOUNCED_BYTES: usize = 64 << 10;
+/// Bytes up to which memory for such a body is taken in steps.
+pub(crate) const UNANNOUNCED_BYTES_SMALL: usize = 1 << 20;
 /// Memory that the entries of the lists and maps of any call may take.
 pub(crate) const ENTRY_BYTES_FREE: usize = 512 << 10;
 /// Memory that they may take beyond that for each byte of the call. The smallest entry of an item, `{"S":""},`, takes about

@@ -11,7 +11,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use crate::context::{Memory, Reservation};
 use crate::fault::Fault;
 use crate::inflate::is_compressed;
-use crate::limits::{BODY_BYTES_MAX, BODY_WAIT_MAX, INFLATED_BYTES_MAX, UNANNOUNCED_BYTES};
+use crate::limits::{
+    BODY_BYTES_MAX, BODY_WAIT_MAX, INFLATED_BYTES_MAX, UNANNOUNCED_BYTES, UNANNOUNCED_BYTES_SMALL,
+};
 
 /// The body of a request or of an answer.
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
@@ -62,7 +64,8 @@ pub(crate) async fn receive(
     }
 }
 
-/// Reads a body whose length nobody knows, and takes memory as it grows.
+/// Reads a body whose length nobody knows, and takes memory as it grows. One that is not small gets all that the largest may
+/// need, instead of what it had: several that grow would keep each other from their last step.
 async fn collect_unannounced(
     mut body: Limited<Body>,
     memory: &dyn Memory,
@@ -72,8 +75,14 @@ async fn collect_unannounced(
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
         while whole.len() + data.len() > covered {
-            held.push(reserve(memory, cost(covered)).await?);
-            covered *= 2;
+            if covered < UNANNOUNCED_BYTES_SMALL {
+                held.push(reserve(memory, cost(covered)).await?);
+                covered *= 2;
+            } else {
+                held.clear();
+                held.push(reserve(memory, cost(BODY_BYTES_MAX)).await?);
+                covered = BODY_BYTES_MAX;
+            }
         }
         whole.extend_from_slice(&data);
     }
@@ -171,6 +180,9 @@ mod tests {
         let unannounced = StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync();
         let step = cost(UNANNOUNCED_BYTES);
         assert_eq!(taken(&headers, unannounced).await, [step, step, 2 * step]);
+        let frames = (0..33).map(|_| Ok(http_body::Frame::data(Bytes::from(vec![0; UNANNOUNCED_BYTES]))));
+        let large = StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync();
+        assert_eq!(taken(&headers, large).await.last(), Some(&cost(BODY_BYTES_MAX)), "enough for any body");
         headers.insert(header::CONTENT_ENCODING, "gzip".parse().unwrap());
         assert_eq!(taken(&headers, full("{}")).await, [4 + INFLATED_BYTES_MAX as u64], "all at once");
     }
