@@ -49,11 +49,11 @@ pub(super) const GOALS: [Goal; 12] = [
         Beside::Memory,
         2.0,
     ),
-    goal("send", "send", "SendMessageBatch of 10 messages of 1 KiB over 4 connections", Beside::Memory, 1.0),
+    goal("send", "send", "SendMessageBatch of 10 messages of 1 KiB over 64 connections", Beside::Memory, 1.0),
     goal(
         "receive",
         "receive",
-        "ReceiveMessage of 10 messages and DeleteMessageBatch over 4 connections",
+        "ReceiveMessage of 10 messages and DeleteMessageBatch over 64 connections",
         Beside::Memory,
         10.0,
     ),

@@ -18,9 +18,9 @@ use crate::failure::Failure;
 
 /// Messages of a batch: as many as the service takes.
 const BATCH: usize = 10;
-const CONNECTIONS: usize = 4;
+const CONNECTIONS: usize = 64;
 /// Messages that are sent, and then received and deleted, to see what those that wait cost.
-const BURST: usize = 4_000;
+const BURST: usize = 6_400;
 
 fn operation(name: &'static str) -> Operation {
     Operation::of(Service::Sqs, name)
