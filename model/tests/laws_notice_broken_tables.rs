@@ -63,7 +63,7 @@ const NOTICED: Noticed<Fault> = &[
     (Fault::NeverEndsFollowing, &["following_changes_sees_each_once"]),
     (Fault::KeepsChanges, &["changes_are_kept_for_a_day"]),
     (Fault::TrimsEarly, &["changes_are_kept_for_a_day"]),
-    (Fault::NeverExpires, &["expired_items_are_removed"]),
+    (Fault::NeverExpires, &["expired_items_are_removed", "a_key_may_be_the_time_of_expiry"]),
     (Fault::ExpiresEarly, &["items_live_until_their_time"]),
     (Fault::SwallowsErrors, &[
         "bad_tables_are_refused",

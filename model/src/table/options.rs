@@ -200,9 +200,6 @@ impl TableOptions {
             limits::INDEX_INCLUDED_MAX,
         )?;
         self.check_kinds()?;
-        if self.time_to_live.as_ref().is_some_and(|name| self.key.names(name)) {
-            return Err(Error::Invalid("items cannot expire by an attribute of their key".to_string()));
-        }
         self.keyspace.as_ref().map_or(Ok(()), KeyspaceShape::check)
     }
 

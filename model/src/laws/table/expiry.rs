@@ -47,6 +47,27 @@ pub async fn expired_items_are_removed(trial: Trial) {
     trial.same("changes", changes.len(), 3);
 }
 
+/// The time may be an attribute of the key. One that is no number lets nothing expire.
+pub async fn a_key_may_be_the_time_of_expiry(trial: Trial) {
+    if !trial.can_advance() {
+        return trial.skip(NO_CLOCK);
+    }
+    let key = KeySchema::hash("id", KeyKind::Text).and_range("until", KeyKind::Number);
+    let table = trial.table(TableOptions::new(key).with_time_to_live("until")).await;
+    let texts = trial.table(TableOptions::new(by_id()).with_time_to_live("id")).await;
+    let soon = seconds(&trial).await + 3600;
+    let later = id("a").with("until", soon + 10 * 24 * 3600);
+    trial.put_all(&table, [id("a").with("until", soon), later.clone()]).await;
+    trial.put(&texts, id(&soon.to_string())).await;
+    trial.advance(DAY).await;
+    let look = || async {
+        let seen = trial.contents(&table).await;
+        if seen == vec![later.clone()] { Ok(()) } else { Err(format!("{seen:?}")) }
+    };
+    trial.eventually("a table without its expired item", look).await;
+    trial.same("items by a text", trial.contents(&texts).await, vec![id(&soon.to_string())]);
+}
+
 /// An item stays while its time has not come, if it has none, if its time is no number, and if its time is so long ago
 /// that it must mean something else.
 pub async fn items_live_until_their_time(trial: Trial) {

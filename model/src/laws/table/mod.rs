@@ -84,6 +84,7 @@ laws! { $ table_laws in table of dyn TableStore:
         changes_are_kept_for_a_day;
     expiry:
         expired_items_are_removed,
+        a_key_may_be_the_time_of_expiry,
         items_live_until_their_time;
     walk:
         a_random_walk_agrees_with_the_reference;

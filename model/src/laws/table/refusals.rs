@@ -43,7 +43,6 @@ pub async fn bad_tables_are_refused(trial: Trial) {
         ("a local index of a plain key", TableOptions::new(by_id()).with_index(local(by_group()))),
         ("a local index without range", plain().with_index(local(KeySchema::hash("group", KeyKind::Text)))),
         ("a local index of another hash", plain().with_index(local(same_kind()))),
-        ("expiry by the key", plain().with_time_to_live("at")),
         ("a keyspace without the column", TableOptions { keyspace: Some(shape("b")), ..plain() }),
         ("a column twice in a key", TableOptions { keyspace: Some(shape("a")), ..plain() }),
     ] {
@@ -60,7 +59,6 @@ pub async fn bad_tables_are_refused(trial: Trial) {
             Alteration::AddIndex(local(by_group().and_range("x", KeyKind::Text))),
         ),
         ("changes that are on already", Alteration::Changes(Some(ChangeView::Both))),
-        ("expiry by the key", Alteration::TimeToLive(Some("group".to_string()))),
     ] {
         trial.refused(what, trial.store().alter(&table, alteration).await, invalid);
     }
