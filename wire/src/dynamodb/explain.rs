@@ -36,6 +36,14 @@ impl From<String> for Wrong {
     }
 }
 
+/// Whether a table can hold an item of this size. That depends on no table, and is told even where there is none.
+pub(super) fn check_size(item: &Item) -> Result<(), Fault> {
+    if item.size() > ITEM_BYTES_MAX {
+        return Err(Fault::validation(TOO_LARGE));
+    }
+    Ok(())
+}
+
 /// The fault for a write that was refused.
 pub(super) async fn write_fault(
     context: &Context,
