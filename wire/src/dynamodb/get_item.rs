@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::attribute::{Attributes, ItemBody};
 use super::capacity::{Consumed, Cost, Detail, read_units};
 use super::errors::fault;
-use super::explain::keys_fault;
+use super::explain::{check_scalars, keys_fault};
 use super::expression::{Copied, Expressions, one_style};
 use super::legacy;
 use super::names::{check_table, table_name};
@@ -52,6 +52,12 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let projection = projection(expression, names, request.attributes_to_get, &mut Copied::default())?;
     let consistent = request.consistent_read.unwrap_or(false);
     check_ready(context, &table).await?;
+    if let Some(Projection(paths)) = &projection
+        && paths.iter().any(|path| !path.steps.is_empty())
+        && let Ok(summary) = context.ports.tables.table(&table).await
+    {
+        check_scalars(&summary.options, paths.iter())?;
+    }
     // What is read counts, not what is shown of it.
     let late = projection.as_ref().filter(|_| capacity.is_asked()).cloned();
     let get = Get { key: key.clone(), consistent, projection: projection.filter(|_| late.is_none()) };

@@ -135,7 +135,10 @@ mod tests {
         for name in ["orders", arn, &format!("{arn}/stream/2026"), &format!("{arn}/index/by-date")] {
             assert_eq!(table_name(Some(name)).unwrap().as_str(), "orders", "{name}");
         }
-        assert_eq!(table_of_resource(Some(arn)).unwrap().as_str(), "orders");
+        assert_eq!(table_of_resource(arn).unwrap().as_str(), "orders");
+        for other in ["orders", &format!("{arn}/index/by-date")] {
+            assert!(table_of_resource(other).is_err(), "{other}");
+        }
     }
 
     #[test]

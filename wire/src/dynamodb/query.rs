@@ -9,7 +9,7 @@ use anabranch_model::table::{
 use serde::Deserialize;
 
 use super::attribute::{Attribute, Attributes, INVALID};
-use super::expression::{Expressions, shown};
+use super::expression::{Expressions, key_parts, shown};
 use super::legacy::{self, Demand};
 use super::names::table_name;
 use super::reading::{Parameters, Plan, Response};
@@ -59,6 +59,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let mut validation = Validation::default();
     let capacity = parameters.check(&mut validation);
     legacy::check_demands(&mut validation, "keyConditions", &request.key_conditions);
+    legacy::check_attributes_to_get(&mut validation, &parameters.attributes_to_get);
     validation.done()?;
     let table = table_name(parameters.table_name.as_deref())?;
     let key_expression = request.key_condition_expression.as_deref();
@@ -77,17 +78,17 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         ));
     }
     let mut expressions = Expressions::new(names, values, &with_values, &others)?;
-    let key: Asked = match key_expression {
-        Some(text) => {
-            expressions.key_condition(text)?.into_iter().map(|(name, asked)| (name, Some(asked))).collect()
-        }
+    let key = key_expression.map(|text| expressions.key_condition(text)).transpose()?;
+    let older = parameters.expressed(older, &mut expressions)?;
+    let key: Asked = match key {
+        Some(key) => key_parts(key)?.into_iter().map(|(name, asked)| (name, Some(asked))).collect(),
         None => legacy::key_conditions(request.key_conditions.unwrap_or_default())?,
     };
     if !(1..=2).contains(&key.len()) {
         return Err(Fault::validation("Conditions can be of length 1 or 2 only"));
     }
-    let plan = parameters.plan(context, older, &mut expressions, capacity, table).await?;
     expressions.finish()?;
+    let plan = parameters.plan(context, older, capacity, table).await?;
     let schema = plan.index.as_ref().map_or(&plan.options.key, |index| &index.key);
     plan.check_start()?;
     for part in schema.attributes() {
@@ -99,6 +100,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     check_bounds(&plan, &key)?;
     check_filter(&plan, schema)?;
     plan.check_everything()?;
+    plan.check_scalars()?;
     check_filter_is_shown(&plan)?;
     check_behind(&plan)?;
     let backward = request.scan_index_forward == Some(false);

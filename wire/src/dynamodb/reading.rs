@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::attribute::{Attribute, Attributes, INVALID, ItemBody};
 use super::capacity::{Consumed, Cost, Detail, read_units};
 use super::errors::fault;
-use super::explain::{NOT_THE_SCHEMA, of_key};
+use super::explain::{NOT_THE_SCHEMA, check_scalars, of_key};
 use super::expression::{Expressions, one_style};
 use super::legacy::{self, Demand};
 use super::names::{check_name, check_table, index_name};
@@ -81,11 +81,11 @@ pub(super) struct Plan {
 }
 
 impl Parameters {
-    /// Checks what can be told without the table.
+    /// Checks what can be told without the table, but for the attributes that are wanted: of more than can be told they are
+    /// the last.
     pub(super) fn check(&self, validation: &mut Validation) -> Detail {
         check_table(validation, self.table_name.as_deref());
         check_name(validation, "indexName", self.index_name.as_deref());
-        legacy::check_attributes_to_get(validation, &self.attributes_to_get);
         let (parameter, filter) = &self.filter;
         legacy::check_demands(validation, &camel(parameter), filter);
         validation
@@ -115,15 +115,26 @@ impl Parameters {
 
     /// Reads what was there before expressions, and where to start: it is looked at before expressions are.
     pub(super) fn older(&mut self) -> Result<Older, Fault> {
-        let filter = self.filter.1.take();
+        let (parameter, filter) = (self.filter.0, self.filter.1.take());
         let is_filtered = filter.is_some();
+        let filter = legacy::filter(filter, self.conditional_operator.as_deref());
+        let projection = self.attributes_to_get.take().map(legacy::attributes_to_get).transpose();
+        // Of two that are wrong a query tells of the filter, and a scan of the attributes.
+        let (filter, projection) = match parameter {
+            "QueryFilter" => filter.and_then(|filter| Ok((filter, projection?)))?,
+            _ => projection.and_then(|projection| Ok((filter?, projection)))?,
+        };
         let start = self.exclusive_start_key.take();
-        Ok(Older {
-            is_filtered,
-            filter: legacy::filter(filter, self.conditional_operator.as_deref())?,
-            projection: self.attributes_to_get.take().map(legacy::attributes_to_get).transpose()?,
-            start: start.map(|start| start.item_for(START_INVALID)).transpose()?,
-        })
+        let start = start.map(|start| start.item_for(START_INVALID)).transpose()?;
+        Ok(Older { is_filtered, filter, projection, start })
+    }
+
+    /// Reads the expressions that queries and scans have in common.
+    pub(super) fn expressed(&self, older: Older, expressions: &mut Expressions) -> Result<Older, Fault> {
+        let filter = self.filter_expression.as_deref().map(|text| expressions.filter(text)).transpose()?;
+        let projection =
+            self.projection_expression.as_deref().map(|text| expressions.projection(text)).transpose()?;
+        Ok(Older { filter: filter.or(older.filter), projection: projection.or(older.projection), ..older })
     }
 
     /// Looks at the table and decides what is read of it.
@@ -131,18 +142,10 @@ impl Parameters {
         self,
         context: &Context,
         older: Older,
-        expressions: &mut Expressions,
         capacity: Detail,
         table: TableName,
     ) -> Result<Plan, Fault> {
-        let filter = match &self.filter_expression {
-            Some(text) => Some(expressions.filter(text)?),
-            None => older.filter,
-        };
-        let projection = match &self.projection_expression {
-            Some(text) => Some(expressions.projection(text)?),
-            None => older.projection,
-        };
+        let Older { filter, projection, start, is_filtered } = older;
         let index = self.index_name.as_deref().map(index_name).transpose()?;
         check_ready(context, &table).await?;
         let options = context.ports.tables.table(&table).await.map_err(fault)?.options;
@@ -160,14 +163,14 @@ impl Parameters {
             filter,
             projection,
             limit: self.limit.map(|limit| limit as usize),
-            start: older.start,
+            start,
             count_only,
             whole: everything && index.as_ref().is_some_and(|index| index.scope == IndexScope::Local),
         };
         if let Some(index) = &index {
             check_shown(&options, index, &reading)?;
         }
-        Ok(Plan { table, options, index, reading, capacity, everything, older_filter: older.is_filtered })
+        Ok(Plan { table, options, index, reading, capacity, everything, older_filter: is_filtered })
     }
 }
 
@@ -241,6 +244,20 @@ impl Plan {
             Some(Some(value)) if value.kind() != part.kind.kind() => Err(Fault::validation(NOT_THE_SCHEMA)),
             _ => Ok(()),
         }
+    }
+
+    /// Whether nobody looks into the parts of keys, which have none.
+    pub(super) fn check_scalars(&self) -> Result<(), Fault> {
+        let paths = self.reading.projection.iter().flat_map(|projection| &projection.0);
+        let mut checked = check_scalars(&self.options, paths);
+        if let Some(filter) = &self.reading.filter {
+            filter.each_path(&mut |path| {
+                if checked.is_ok() {
+                    checked = check_scalars(&self.options, std::iter::once(path));
+                }
+            });
+        }
+        checked
     }
 
     /// Whether everything can be had, if it is asked for.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::attribute::{Attribute, Attributes};
 use super::expression::Expressions;
-use super::legacy::Demand;
+use super::legacy::{self, Demand};
 use super::names::table_name;
 use super::reading::{Parameters, Plan, Response};
 use crate::context::Context;
@@ -58,6 +58,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let segments_max = i64::from(SCAN_SEGMENTS_MAX);
     validation.range("totalSegments", request.total_segments.map(i64::from), 1..=segments_max);
     validation.range("segment", request.segment.map(i64::from), 0..=segments_max - 1);
+    legacy::check_attributes_to_get(&mut validation, &parameters.attributes_to_get);
     validation.done()?;
     let table = table_name(parameters.table_name.as_deref())?;
     parameters.one_style(None)?;
@@ -71,15 +72,17 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let older = parameters.older()?;
     let segment = segment(request.segment, request.total_segments)?;
     let mut expressions = Expressions::new(names, values, &with_values, &others)?;
-    let plan = parameters.plan(context, older, &mut expressions, capacity, table).await?;
+    let older = parameters.expressed(older, &mut expressions)?;
     expressions.finish()?;
+    let plan = parameters.plan(context, older, capacity, table).await?;
     if let Some(index) = &plan.index {
         plan.check_start()?;
         index.key.attributes().try_for_each(|part| plan.check_start_part(part))?;
     }
-    plan.check_start_item()?;
     plan.check_everything()?;
+    plan.check_start_item()?;
     check_segment(&plan, segment)?;
+    plan.check_scalars()?;
     let scan = Scan { segment, reading: plan.reading.clone() };
     let page = context.ports.tables.scan(&plan.table, scan).await;
     plan.answer_scan(page)

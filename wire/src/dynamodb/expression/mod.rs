@@ -26,6 +26,7 @@ use super::attribute::{Attribute, Complaint};
 use crate::fault::Fault;
 
 pub(super) use condition::shown;
+pub(super) use key_condition::key_parts;
 
 /// Longest placeholder.
 const PLACEHOLDER_BYTES_MAX: usize = 255;

@@ -68,7 +68,7 @@ proptest::proptest! {
             let schema = anabranch_model::table::KeySchema::hash("key", anabranch_model::table::KeyKind::Text);
             proptest::prop_assert!(update.check(&schema).is_ok(), "{text}");
         }
-        let _ = usual().key_condition(&text);
+        let _ = usual().key_condition(&text).and_then(key_parts);
     }
 
     #[test]

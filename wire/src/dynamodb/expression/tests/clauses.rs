@@ -83,6 +83,8 @@ fn updates_are_refused_in_the_words_of_the_service() {
         ("set a = :v set b = :v", "The \"SET\" section can only be used once in an update expression;".to_string()),
         ("remove a add b :n remove c", "The \"REMOVE\" section can only be used once in an update expression;".to_string()),
         ("set a = :v set", "Syntax error; token: \"<EOF>\", near: \"set\"".to_string()),
+        ("set a = :v set abort = :v", "Attribute name is a reserved keyword; reserved keyword: abort".to_string()),
+        ("set a = :v set b = foo(a)", "Invalid function name; function: foo".to_string()),
         ("set abort = :v", "Attribute name is a reserved keyword; reserved keyword: abort".to_string()),
         ("set a = foo(a)", "Invalid function name; function: foo".to_string()),
         ("set a = size(a)", "The function is not allowed in an update expression; function: size".to_string()),
@@ -104,10 +106,13 @@ fn updates_are_refused_in_the_words_of_the_service() {
     }
 }
 
+fn key_condition(text: &str) -> Result<KeyPart, Fault> {
+    usual().key_condition(text).and_then(key_parts)
+}
+
 #[test]
 fn key_conditions_ask_for_single_attributes() {
-    let asked =
-        |text: &str| usual().key_condition(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.message));
+    let asked = |text: &str| key_condition(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.message));
     let parts = |parts: Vec<(&str, RangeCondition)>| {
         parts.into_iter().map(|(name, part)| (name.to_string(), part)).collect::<KeyPart>()
     };
@@ -142,15 +147,21 @@ fn key_conditions_are_refused_in_the_words_of_the_service() {
             "h = r",
             "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition",
         ),
+        ("h.x = :v", "KeyConditionExpressions cannot have conditions on nested attributes"),
+        ("h.x > r", "KeyConditionExpressions cannot have conditions on nested attributes"),
         (
-            "h.x = :v",
-            "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: h; nested attributes are no keys",
+            ":v between :m and :n",
+            "Invalid condition in KeyConditionExpression: BETWEEN operator must have the key attribute as its first operand",
+        ),
+        (
+            "begins_with(:v, r)",
+            "Invalid condition in KeyConditionExpression: begins_with operator must have the key attribute as its first operand",
         ),
         (
             "begins_with(r, :n)",
             "Invalid KeyConditionExpression: Incorrect operand type for operator or function; operator or function: begins_with, operand type: N",
         ),
     ] {
-        assert_eq!(usual().key_condition(text).expect_err(text).message, why, "{text}");
+        assert_eq!(key_condition(text).expect_err(text).message, why, "{text}");
     }
 }
