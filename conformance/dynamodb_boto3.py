@@ -121,10 +121,11 @@ def tables_that_cannot_be_are_refused(server):
                        **{"BillingMode": "PAY_PER_REQUEST", **more})
 
     one = [("h", "HASH")]
-    assert "Table/index names must be between 3 and 255" in make_of(one, "h", TableName="a b c")
+    assert "satisfy regular expression pattern: [a-zA-Z0-9_.-]+" in make_of(one, "h", TableName="a b c")
     assert "first KeySchemaElement is not a HASH" in make_of([("h", "RANGE")], "h")
     assert "second KeySchemaElement is not a RANGE" in make_of([("h", "HASH"), ("r", "HASH")], "hr")
-    assert "have the same name" in make_of([("h", "HASH"), ("h", "RANGE")], "h")
+    assert "have the same name" in make_of([("h", "HASH"), ("h", "RANGE")], "hx")
+    assert "Some index key attribute have no definition" in make_of([("h", "HASH"), ("h", "RANGE")], "h")
     assert "not defined in AttributeDefinitions" in make_of(one, "x")
     assert "does not exactly match" in make_of(one, "hx")
     assert "must both be specified" in make_of(one, "h", BillingMode="PROVISIONED")
@@ -507,7 +508,9 @@ def batches_do_each_on_its_own(server):
     assert refusal(write, {"batches": [put(1), put(1)]}) == "Provided list of item keys contains duplicates"
     assert "less than or equal to 25" in refusal(write, {"batches": [put(number) for number in range(26)]})
     many = {"batches": {"Keys": [{"id": {"S": str(number)}} for number in range(101)]}}
-    assert refusal(read, many).startswith("Too many items requested")
+    assert "less than or equal to 100" in refusal(read, many)
+    spread = {name: {"Keys": [{"id": {"S": str(number)}} for number in range(51)]} for name in ["batches", "others"]}
+    assert refusal(read, spread).startswith("Too many items requested")
     assert "does not match the schema" in refusal(read, {"batches": {"Keys": [{"id": {"N": "1"}}]}})
     message("ResourceNotFoundException", read, RequestItems={"nothing": {"Keys": [key]}})
 

@@ -15,7 +15,7 @@ pub(crate) struct Binary(pub(crate) Bytes);
 impl<'de> Deserialize<'de> for Binary {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if deserializer.is_human_readable() {
-            deserializer.deserialize_str(Base64)
+            deserializer.deserialize_byte_buf(Base64)
         } else {
             // Byte strings of unknown length come in parts, which only `any` understands.
             deserializer.deserialize_any(Plain)
@@ -33,6 +33,10 @@ impl Visitor<'_> for Base64 {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Binary, E> {
+        self.visit_bytes(text.as_bytes())
+    }
+
+    fn visit_bytes<E: Error>(self, text: &[u8]) -> Result<Binary, E> {
         BASE64_STANDARD.decode(text).map(|bytes| Binary(bytes.into())).map_err(E::custom)
     }
 }

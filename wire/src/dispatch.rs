@@ -4,6 +4,7 @@
 //!   X-Amz-Target: Kinesis_20131202.PutRecord      JSON or CBOR, by the content type
 //!   /service/…/operation/PutMetricData            CBOR, as newer clients send it
 //!   a form with Action=…                          Query; the version or the signature tells the service
+//!   JSON that is posted to / and names nothing    nobody: the signature or the content type tells who says so
 //!   anything else                                 S3
 //! ```
 
@@ -164,6 +165,15 @@ impl Service {
         self.row().namespace
     }
 
+    /// Where a service keeps the classes of its structures, as far as its refusals name them to anybody.
+    pub(crate) fn package(self) -> &'static str {
+        match self {
+            Service::DynamoDb | Service::DynamoDbStreams => "com.amazonaws.dynamodb.v20120810.",
+            Service::Kinesis => "com.amazonaws.kinesis.v20131202.",
+            _ => "",
+        }
+    }
+
     /// The service that a form is for: by its version, or by the signature.
     fn of_form(version: Option<&str>, scope: Option<&str>) -> Option<Service> {
         let by_version = ROWS.iter().find(|row| version.is_some() && row.version == version);
@@ -191,10 +201,13 @@ pub(crate) type Astray = (Service, Protocol, Fault);
 pub(crate) fn route(parts: &Parts) -> Result<Route, Astray> {
     if let Some(target) = parts.headers.get("x-amz-target") {
         let target = String::from_utf8_lossy(target.as_bytes());
-        return by_target(&target, content_type(&parts.headers));
+        return by_target(&target, parts);
     }
     if let Some(route) = by_rpc_path(parts) {
         return route;
+    }
+    if let Some(astray) = without_target(parts) {
+        return Err(astray);
     }
     let form = content_type(&parts.headers) == "application/x-www-form-urlencoded";
     // Some clients of S3 call every body a form.
@@ -220,14 +233,41 @@ pub(crate) fn form_operation(form: &Form, scope: Option<&str>) -> Result<(Servic
     }
 }
 
-fn by_target(target: &str, content_type: &str) -> Result<Route, Astray> {
+/// JSON that is posted to the root and names no operation. S3 has nothing there that takes JSON.
+fn without_target(parts: &Parts) -> Option<Astray> {
+    let json = matches!(
+        content_type(&parts.headers),
+        "application/json" | "application/x-amz-json-1.0" | "application/x-amz-json-1.1"
+    );
+    let at_root = parts.method == Method::POST && parts.uri.path() == "/" && parts.uri.query().is_none();
+    if !json || !at_root || Scope::of(parts).is_some_and(|scope| scope.service == Service::S3.scope()) {
+        return None;
+    }
+    let (service, protocol) = unnamed(parts);
+    Some((service, protocol, Fault::unknown_operation("")))
+}
+
+/// Who answers a call that names no service: whoever it is signed for, or who speaks its language.
+fn unnamed(parts: &Parts) -> (Service, Protocol) {
+    let scope = Scope::of(parts);
+    let signed =
+        |row: &&Row| row.target.is_some() && scope.as_ref().is_some_and(|scope| scope.service == row.scope);
+    match (ROWS.iter().find(signed), content_type(&parts.headers)) {
+        (Some(row), _) => (row.service, row.json),
+        (None, "application/json" | "application/x-amz-json-1.0") => (Service::DynamoDb, Protocol::Json10),
+        (None, _) => (Service::Kinesis, Protocol::Json11),
+    }
+}
+
+fn by_target(target: &str, parts: &Parts) -> Result<Route, Astray> {
     let (prefix, operation) = target.split_once('.').unwrap_or((target, ""));
     let row = ROWS.iter().find(|row| row.target == Some(prefix));
-    let json = row.map_or(Protocol::Json11, |row| row.json);
-    let protocol = if content_type == "application/x-amz-cbor-1.1" { Protocol::Cbor } else { json };
+    let (service, json) = row.map_or_else(|| unnamed(parts), |row| (row.service, row.json));
+    let is_cbor = content_type(&parts.headers) == "application/x-amz-cbor-1.1";
+    let protocol = if is_cbor { Protocol::Cbor } else { json };
     match row {
-        Some(row) => Ok(Route::Operation(row.service, protocol, operation.to_owned())),
-        None => Err((Service::Kinesis, protocol, Fault::unknown_operation(target))),
+        Some(_) => Ok(Route::Operation(service, protocol, operation.to_owned())),
+        None => Err((service, protocol, Fault::unknown_operation(target))),
     }
 }
 
@@ -296,6 +336,46 @@ mod tests {
                 Ok(Route::Operation(Service::Kinesis, _, operation)) => assert_eq!(operation, ""),
                 other => panic!("{target}: {other:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn json_without_a_target_belongs_to_whom_it_is_signed_for_or_whose_language_it_is() {
+        let signed = |service: &str| {
+            format!(
+                "AWS4-HMAC-SHA256 Credential=AK/20261115/us-east-1/{service}/aws4_request, SignedHeaders=, Signature="
+            )
+        };
+        let astray = |headers: &[(&str, &str)]| match route(&parts("POST", "/", headers)) {
+            Err((service, protocol, fault)) => {
+                assert_eq!(fault.code, "UnknownOperationException");
+                Some((service, protocol))
+            }
+            Ok(_) => None,
+        };
+        let json = "application/x-amz-json-1.0";
+        for (content_type, scope, who) in [
+            (json, None, Some((Service::DynamoDb, Protocol::Json10))),
+            ("application/json; charset=utf-8", None, Some((Service::DynamoDb, Protocol::Json10))),
+            ("application/x-amz-json-1.1", None, Some((Service::Kinesis, Protocol::Json11))),
+            (json, Some("sqs"), Some((Service::Sqs, Protocol::Json10))),
+            ("application/x-amz-json-1.1", Some("dynamodb"), Some((Service::DynamoDb, Protocol::Json10))),
+            (json, Some("s3"), None),
+            ("application/xml", Some("dynamodb"), None),
+            ("multipart/form-data", None, None),
+        ] {
+            let mut headers = vec![("content-type", content_type)];
+            let authorization = scope.map(signed);
+            headers.extend(authorization.as_deref().map(|text| ("authorization", text)));
+            assert_eq!(astray(&headers), who, "{content_type} {scope:?}");
+            headers.push(("x-amz-target", "Nothing.Here"));
+            if who.is_some() {
+                assert_eq!(astray(&headers), who, "{content_type} {scope:?}");
+            }
+        }
+        for (method, uri) in [("PUT", "/"), ("POST", "/b"), ("POST", "/b/k?uploads"), ("POST", "/?delete")] {
+            let parts = parts(method, uri, &[("content-type", json)]);
+            assert_eq!(route(&parts), Ok(Route::Rest), "{method} {uri}");
         }
     }
 

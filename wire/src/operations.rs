@@ -14,7 +14,7 @@ macro_rules! operations {
             use $crate::answer::Answer as _;
             match call.operation.as_str() {
                 $($name => {
-                    let request = call.protocol.parse(&call.body)?;
+                    let request = call.protocol.parse_for(call.service.package(), &call.body)?;
                     // The futures of the operations differ much in size; only the one that runs is made.
                     Box::pin($module::handle(context, request)).await?.render(call.protocol)
                 })*

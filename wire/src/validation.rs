@@ -106,6 +106,25 @@ impl Validation {
         self
     }
 
+    /// What every name of a map must be like. Of each the same is told, whatever is wrong with it.
+    pub(crate) fn map_keys(&mut self, field: &str, fit: bool, must: impl Display) -> &mut Self {
+        self.entries(field, fit, "keys", must)
+    }
+
+    /// What every value of a map must be like.
+    pub(crate) fn map_values(&mut self, field: &str, fit: bool, must: impl Display) -> &mut Self {
+        self.entries(field, fit, "value", must)
+    }
+
+    fn entries(&mut self, field: &str, fit: bool, what: &str, must: impl Display) -> &mut Self {
+        if !fit {
+            self.find(format_args!(
+                "Value '{{...}}' at '{field}' failed to satisfy constraint: Map {what} must satisfy constraint: [{must}]"
+            ));
+        }
+        self
+    }
+
     fn refuse(&mut self, field: &str, value: impl Display, must: impl Display) {
         let value: String = value.to_string().chars().take(SHOWN_CHARS_MAX).collect();
         self.find(format_args!(

@@ -21,17 +21,39 @@ use crate::fault::Fault;
 pub(super) const TYPE_NAMES: [&str; 10] = ["S", "BOOL", "N", "NS", "BS", "SS", "B", "L", "M", "NULL"];
 
 const EMPTY: &str = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes";
-const SEVERAL: &str = "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes";
+pub(super) const SEVERAL: &str = "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes";
 /// What complaints about parameters begin with.
 pub(super) const INVALID: &str = "One or more parameter values were invalid:";
 
 /// A value that arrived, or what is wrong with it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Attribute(pub(super) Result<Value, String>);
+pub(super) struct Attribute(pub(super) Result<Value, Complaint>);
 
 /// An item or a key that arrived, or what is wrong with it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Attributes(pub(super) Result<Item, String>);
+pub(super) struct Attributes(pub(super) Result<Item, Complaint>);
+
+/// What is wrong with a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Complaint {
+    /// In the words of the service.
+    pub(super) words: String,
+    /// Whether it is about a number or about something that a set has twice. Where others are told with what the value
+    /// is for, these are told without.
+    is_bare: bool,
+}
+
+impl Complaint {
+    fn bare(words: impl Into<String>) -> Self {
+        Complaint { words: words.into(), is_bare: true }
+    }
+}
+
+impl From<String> for Complaint {
+    fn from(words: String) -> Self {
+        Complaint { words, is_bare: false }
+    }
+}
 
 /// An item that is answered.
 #[derive(Debug)]
@@ -40,14 +62,21 @@ pub(crate) struct ItemBody(pub(crate) Item);
 impl Attribute {
     /// The value.
     pub(super) fn value(self) -> Result<Value, Fault> {
-        self.0.map_err(Fault::validation)
+        self.0.map_err(|complaint| Fault::validation(complaint.words))
     }
 }
 
 impl Attributes {
     /// The item.
     pub(super) fn item(self) -> Result<Item, Fault> {
-        self.0.map_err(Fault::validation)
+        self.0.map_err(|complaint| Fault::validation(complaint.words))
+    }
+
+    /// The item, which is for something that is told beside most of what is wrong with it.
+    pub(super) fn item_for(self, what: &str) -> Result<Item, Fault> {
+        self.0.map_err(|Complaint { words, is_bare }| {
+            Fault::validation(if is_bare { words } else { format!("{what}: {words}") })
+        })
     }
 }
 
@@ -117,7 +146,7 @@ impl<'de> Visitor<'de> for AttributeVisitor {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Attribute, M::Error> {
-        let mut found: Option<Result<Value, String>> = None;
+        let mut found: Option<Result<Value, Complaint>> = None;
         let mut several = false;
         while let Some(name) = map.next_key::<TypeName>()? {
             // Clients that know all types may send those that are not meant as null.
@@ -147,9 +176,9 @@ impl<'de> Visitor<'de> for AttributeVisitor {
             };
         }
         Ok(Attribute(match found {
-            Some(Ok(_)) if several => Err(SEVERAL.to_string()),
+            Some(Ok(_)) if several => Err(SEVERAL.to_string().into()),
             Some(value) => value,
-            None => Err(EMPTY.to_string()),
+            None => Err(EMPTY.to_string().into()),
         }))
     }
 }
@@ -159,7 +188,7 @@ struct Truth(bool);
 
 impl<'de> Deserialize<'de> for Truth {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TruthVisitor)
+        deserializer.deserialize_bool(TruthVisitor)
     }
 }
 
@@ -226,7 +255,7 @@ impl<'de> Visitor<'de> for AttributesVisitor {
         // Gathered first: an item of many attributes that come in any order is made at once.
         let mut attributes = Vec::new();
         // Of several that are wrong the first by name is told.
-        let mut wrong: Option<(String, String)> = None;
+        let mut wrong: Option<(String, Complaint)> = None;
         while let Some((name, attribute)) = map.next_entry::<String, Attribute>()? {
             match attribute.0 {
                 Ok(_) if wrong.is_some() => {}
@@ -244,7 +273,7 @@ impl<'de> Visitor<'de> for AttributesVisitor {
 }
 
 /// The values of a list, or what is wrong with the first of them that cannot be; behind it nothing is kept.
-struct List(Result<Vec<Value>, String>);
+struct List(Result<Vec<Value>, Complaint>);
 
 impl<'de> Deserialize<'de> for List {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -276,12 +305,12 @@ impl<'de> Visitor<'de> for ListVisitor {
 }
 
 /// A number from its text.
-fn number(text: &str) -> Result<Number, String> {
+fn number(text: &str) -> Result<Number, Complaint> {
     Number::parse(text).map_err(|why| {
         let out_of_range = |what: &str, how: &str| {
             format!("Number {what}. Attempting to store a number with magnitude {how} than supported range")
         };
-        match why {
+        Complaint::bare(match why {
             NotANumber::Digits(_) => {
                 "Attempting to store more than 38 significant digits in a Number".to_string()
             }
@@ -293,48 +322,49 @@ fn number(text: &str) -> Result<Number, String> {
             NotANumber::Malformed | NotANumber::Exponent => {
                 format!("The parameter cannot be converted to a numeric value: {text}")
             }
-        }
+        })
     })
 }
 
-fn null(value: bool) -> Result<Value, String> {
+fn null(value: bool) -> Result<Value, Complaint> {
     match value {
         true => Ok(Value::Null),
-        false => Err(format!("{INVALID} Null attribute value types must have the value of true")),
+        false => Err(format!("{INVALID} Null attribute value types must have the value of true").into()),
     }
 }
 
-fn text_set(texts: Vec<String>) -> Result<Value, String> {
+fn text_set(texts: Vec<String>) -> Result<Value, Complaint> {
     if texts.is_empty() {
-        return Err(format!("{INVALID} An string set  may not be empty"));
+        return Err(format!("{INVALID} An string set  may not be empty").into());
     }
     if texts.iter().collect::<BTreeSet<_>>().len() < texts.len() {
-        return Err(format!("{INVALID} Input collection [{}] contains duplicates.", texts.join(", ")));
+        let words = format!("{INVALID} Input collection [{}] contains duplicates.", texts.join(", "));
+        return Err(Complaint::bare(words));
     }
-    Value::text_set(texts).map_err(|error| error.to_string())
+    Value::text_set(texts).map_err(|error| error.to_string().into())
 }
 
-fn number_set(texts: &[String]) -> Result<Value, String> {
+fn number_set(texts: &[String]) -> Result<Value, Complaint> {
     if texts.is_empty() {
-        return Err(format!("{INVALID} An number set  may not be empty"));
+        return Err(Complaint::bare(format!("{INVALID} An number set  may not be empty")));
     }
     let numbers = texts.iter().map(|text| number(text)).collect::<Result<Vec<_>, _>>()?;
-    Value::number_set(numbers).map_err(|_| "Input collection contains duplicates".to_string())
+    Value::number_set(numbers).map_err(|_| Complaint::bare("Input collection contains duplicates"))
 }
 
-fn binary_set(all: Vec<Binary>) -> Result<Value, String> {
+fn binary_set(all: Vec<Binary>) -> Result<Value, Complaint> {
     if all.is_empty() {
-        return Err(format!("{INVALID} Binary sets should not be empty"));
+        return Err(format!("{INVALID} Binary sets should not be empty").into());
     }
     let bytes: Vec<Bytes> = all.into_iter().map(|binary| binary.0).collect();
     if bytes.iter().collect::<BTreeSet<_>>().len() < bytes.len() {
         let texts: Vec<_> = bytes.iter().map(|bytes| BASE64_STANDARD.encode(bytes)).collect();
-        return Err(format!(
+        return Err(Complaint::bare(format!(
             "{INVALID} Input collection [{}]of type BS contains duplicates.",
             texts.join(", ")
-        ));
+        )));
     }
-    Value::binary_set(bytes).map_err(|error| error.to_string())
+    Value::binary_set(bytes).map_err(|error| error.to_string().into())
 }
 
 impl Serialize for ItemBody {
@@ -395,9 +425,11 @@ impl Serialize for ValueBody<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Protocol;
 
     fn read(json: &str) -> Result<Item, String> {
-        serde_json::from_str::<Attributes>(json).map_err(|error| format!("shape: {error}"))?.0
+        let read = Protocol::Json10.parse::<Attributes>(json.as_bytes());
+        read.map_err(|fault| format!("shape: {}", fault.message))?.0.map_err(|complaint| complaint.words)
     }
 
     fn wrong(value: &str) -> String {
@@ -434,8 +466,8 @@ mod tests {
     fn booleans_may_be_texts() {
         let item = read(r#"{"a":{"BOOL":"Yes"},"b":{"BOOL":"0"},"c":{"NULL":"true"}}"#).unwrap();
         assert_eq!(item, Item::new().with("a", true).with("b", false).with("c", Value::Null));
-        assert!(serde_json::from_str::<Attributes>(r#"{"a":{"BOOL":"23"}}"#).is_err());
-        assert!(serde_json::from_str::<Attributes>(r#"{"a":{"BOOL":1}}"#).is_err());
+        assert_eq!(wrong(r#"{"BOOL":"23"}"#), "shape: Unexpected token received from parser");
+        assert_eq!(wrong(r#"{"BOOL":1}"#), "shape: NUMBER_VALUE cannot be converted to Boolean");
     }
 
     #[test]

@@ -13,7 +13,8 @@ use super::capacity::{Consumed, Cost, Detail, read_units};
 use super::explain::keys_fault;
 use super::expression::Copied;
 use super::get_item::{projection, shown};
-use super::names::table_name;
+use super::names::{check_tables, table_name};
+use super::state::check_ready;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::list::some_at_most;
@@ -31,7 +32,7 @@ pub(super) struct Request {
 
 /// The items that are wanted of one table.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename = "KeysAndAttributes", rename_all = "PascalCase")]
 struct Keys {
     #[serde(default, deserialize_with = "some_at_most::<_, _, { BATCH_GET_ITEMS_MAX }>")]
     keys: Option<Vec<Attributes>>,
@@ -77,9 +78,9 @@ struct Wanted {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     let mut validation = Validation::default();
     let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
-    validation.required("requestItems", &request.request_items).done()?;
+    check_requests(&mut validation, &request.request_items);
+    validation.done()?;
     let tables = request.request_items.unwrap_or_default();
-    validation.size("requestItems", "{}", tables.len(), 1..=usize::MAX).done()?;
     let mut response =
         Response { responses: BTreeMap::new(), unprocessed_keys: BTreeMap::new(), consumed_capacity: None };
     // They are counted before each gets a projection of its own.
@@ -89,10 +90,6 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         let table = table_name(Some(&given))?;
         response.responses.insert(given.clone(), Vec::new());
         response.unprocessed_keys.insert(given.clone(), unprocessed(&keys));
-        let field = format!("requestItems.{given}.member.keys");
-        validation.required(&field, &keys.keys).done()?;
-        let count = keys.keys.as_ref().map_or(0, Vec::len);
-        validation.size(&field, "[]", count, 1..=usize::MAX).done()?;
         let projection = projection(
             keys.projection_expression.as_deref(),
             keys.expression_attribute_names,
@@ -102,6 +99,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         if asked > BATCH_GET_ITEMS_MAX {
             return Err(Fault::validation("Too many items requested for the BatchGetItem call"));
         }
+        check_ready(context, &table).await?;
         let consistent = keys.consistent_read.unwrap_or(false);
         // What is read counts, not what is shown of it. A large projection is not copied for each key either.
         let is_late = capacity.is_asked() || projection.as_ref().is_some_and(is_large);
@@ -151,6 +149,23 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     response.unprocessed_keys.retain(|_, unprocessed| !unprocessed.keys.is_empty());
     response.consumed_capacity = capacity.consumed_by(&costs);
     Ok(response)
+}
+
+/// Checks the shape of what is asked for.
+fn check_requests(validation: &mut Validation, tables: &Option<BTreeMap<String, Keys>>) {
+    const FIELD: &str = "requestItems";
+    validation.required(FIELD, tables);
+    let Some(tables) = tables else { return };
+    validation.size(FIELD, "{}", tables.len(), 1..=usize::MAX);
+    check_tables(validation, tables.keys());
+    for (given, Keys { keys, .. }) in tables {
+        let field = format!("{FIELD}.{given}.member.keys");
+        validation.required(&field, keys);
+        if let Some(keys) = keys {
+            let shown = if keys.is_empty() { "[]" } else { "[...]" };
+            validation.size(&field, shown, keys.len(), 1..=BATCH_GET_ITEMS_MAX);
+        }
+    }
 }
 
 pub(super) const DUPLICATES: &str = "Provided list of item keys contains duplicates";

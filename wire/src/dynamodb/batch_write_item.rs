@@ -7,12 +7,13 @@ use anabranch_model::table::{Action, Item};
 use anabranch_model::{Error, TableName};
 use serde::{Deserialize, Serialize};
 
-use super::attribute::{Attributes, ItemBody};
+use super::attribute::{Attributes, ItemBody, SEVERAL};
 use super::batch_get_item::{DUPLICATES, twice};
 use super::capacity::{Consumed, Cost, Detail};
 use super::errors::fault;
-use super::explain::{of_action, of_item};
-use super::names::table_name;
+use super::explain::{check_size, of_action, of_item, of_key};
+use super::names::{check_tables, table_name};
+use super::state::check_ready;
 use super::write::{CollectionMetrics, collection, cost_of, item_of, read_metrics};
 use crate::context::Context;
 use crate::fault::Fault;
@@ -22,10 +23,13 @@ use crate::validation::Validation;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
-    request_items: Option<BTreeMap<String, AtMost<WriteRequest, BATCH_WRITE_ITEMS_MAX>>>,
+    request_items: Option<Requests>,
     return_consumed_capacity: Option<String>,
     return_item_collection_metrics: Option<String>,
 }
+
+/// What is to be written, by the name of its table.
+type Requests = BTreeMap<String, AtMost<WriteRequest, BATCH_WRITE_ITEMS_MAX>>;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -75,22 +79,25 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let mut validation = Validation::default();
     let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
     let metrics = read_metrics(&mut validation, request.return_item_collection_metrics.as_deref());
-    validation.required("requestItems", &request.request_items).done()?;
+    check_requests(&mut validation, &request.request_items);
+    validation.done()?;
     let tables = request.request_items.unwrap_or_default();
-    validation.size("requestItems", "{}", tables.len(), 1..=usize::MAX).done()?;
     let mut writes = Vec::new();
     let mut given_as = BTreeMap::new();
     for (given, AtMost(requests)) in tables {
         let table = table_name(Some(&given))?;
-        let field = format!("requestItems.{given}.member");
-        Validation::default().size(&field, "[...]", requests.len(), 1..=BATCH_WRITE_ITEMS_MAX).done()?;
         for request in requests {
-            writes.push((table.clone(), request.action()?));
+            let action = request.action()?;
+            check_size(item_of(&action))?;
+            writes.push((table.clone(), action));
         }
         given_as.insert(table, given);
     }
     if writes.len() > BATCH_WRITE_ITEMS_MAX {
         return Err(Fault::validation("Too many items requested for the BatchWriteItem call"));
+    }
+    for table in given_as.keys() {
+        check_ready(context, table).await?;
     }
     let mut costs = Vec::new();
     let mut collections: BTreeMap<String, Vec<CollectionMetrics>> = BTreeMap::new();
@@ -128,24 +135,46 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     })
 }
 
-impl WriteRequest {
-    fn action(self) -> Result<Action, Fault> {
-        let none = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes";
-        match (self.put_request, self.delete_request) {
-            (Some(put), None) => Ok(Action::Put(required(put.item, "putRequest.item")?)),
-            (None, Some(delete)) => Ok(Action::Delete(required(delete.key, "deleteRequest.key")?)),
-            (None, None) => Err(Fault::validation(none)),
-            (Some(_), Some(_)) => Err(Fault::validation(
-                "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported \
-                 datatypes",
-            )),
+/// Checks the shape of what is to be written.
+fn check_requests(validation: &mut Validation, tables: &Option<Requests>) {
+    const FIELD: &str = "requestItems";
+    validation.required(FIELD, tables);
+    let Some(tables) = tables else { return };
+    validation.size(FIELD, "{}", tables.len(), 1..=usize::MAX);
+    check_tables(validation, tables.keys());
+    validation.map_values(
+        FIELD,
+        tables.values().all(|AtMost(requests)| (1..=BATCH_WRITE_ITEMS_MAX).contains(&requests.len())),
+        format_args!(
+            "Member must have length less than or equal to {BATCH_WRITE_ITEMS_MAX}, Member must have length greater than \
+             or equal to 1"
+        ),
+    );
+    for (given, AtMost(requests)) in tables {
+        for (at, request) in requests.iter().enumerate() {
+            let field = format!("{FIELD}.{given}.member.{}.member", at + 1);
+            if let Some(delete) = &request.delete_request {
+                validation.required(&format!("{field}.deleteRequest.key"), &delete.key);
+            }
+            if let Some(put) = &request.put_request {
+                validation.required(&format!("{field}.putRequest.item"), &put.item);
+            }
         }
     }
 }
 
-fn required(attributes: Option<Attributes>, field: &str) -> Result<Item, Fault> {
-    Validation::default().required(field, &attributes).done()?;
-    attributes.map_or_else(|| Ok(Item::new()), Attributes::item)
+impl WriteRequest {
+    /// What is written. That it is there has been checked.
+    fn action(self) -> Result<Action, Fault> {
+        let given =
+            |attributes: Option<Attributes>| attributes.map_or_else(|| Ok(Item::new()), Attributes::item);
+        match (self.put_request, self.delete_request) {
+            (Some(put), None) => Ok(Action::Put(given(put.item)?)),
+            (None, Some(delete)) => Ok(Action::Delete(given(delete.key)?)),
+            // The service says the same of none as of both.
+            (None, None) | (Some(_), Some(_)) => Err(Fault::validation(SEVERAL)),
+        }
+    }
 }
 
 async fn refused(context: &Context, writes: &[(TableName, Action)], error: Error) -> Fault {
@@ -153,10 +182,13 @@ async fn refused(context: &Context, writes: &[(TableName, Action)], error: Error
     let mut keys = Vec::new();
     for (table, action) in writes {
         let Ok(summary) = context.ports.tables.table(table).await else { continue };
-        if let Some(wrong) = of_action(action, &summary.options) {
+        let key = summary.options.place_attributes(None, item_of(action));
+        // Unlike in a put alone it is all the same what is wrong with the key of an item.
+        let of_key = of_key(&key, &summary.options.key).filter(|_| matches!(action, Action::Put(_)));
+        if let Some(wrong) = of_key.or_else(|| of_action(action, &summary.options)) {
             return Fault::validation(wrong.words);
         }
-        keys.push((table, summary.options.place_attributes(None, item_of(action))));
+        keys.push((table, key));
     }
     if twice(keys.iter().map(|(table, key)| (*table, key))) {
         return Fault::validation(DUPLICATES);

@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 
 use anabranch_model::TableName;
-use anabranch_model::table::{
-    IndexOptions, IndexScope, IndexSummary, KeySchema, TableOptions, TableState, TableSummary,
-};
+use anabranch_model::limits::{GLOBAL_INDEXES_MAX, LOCAL_INDEXES_MAX};
+use anabranch_model::table::{IndexOptions, IndexSummary, KeySchema, TableOptions, TableState, TableSummary};
 use serde::{Deserialize, Serialize};
 
 use super::attribute::INVALID;
 use super::description::{Description, describe};
 use super::errors::{NOT_FOUND, table_fault};
-use super::names::table_name;
+use super::names::{check_own_table, table_name};
 use super::schema::{
-    Definition, Element, IndexBody, Kinds, StreamSpecification, Throughput, check_elements, key_schema, kinds,
+    Definition, Element, IndexBody, Kinds, StreamSpecification, ThroughputBody, check_definitions,
+    check_elements, kinds, table_key,
 };
 use super::settings::Settings;
 use super::tags::{self, Tag};
@@ -36,7 +36,7 @@ pub(super) struct Request {
     #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     local_secondary_indexes: Option<Vec<IndexBody>>,
     billing_mode: Option<String>,
-    provisioned_throughput: Option<Throughput>,
+    provisioned_throughput: Option<ThroughputBody>,
     stream_specification: Option<StreamSpecification>,
     deletion_protection_enabled: Option<bool>,
     table_class: Option<String>,
@@ -53,8 +53,8 @@ pub(super) struct Response {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     request.check()?;
     let table = table_name(request.table_name.as_deref())?;
-    let options = request.options()?;
     let settings = request.settings()?;
+    let options = request.options()?;
     let tags = request.tags.unwrap_or_default();
     tags::check(&tags)?;
     options.check().map_err(table_fault)?;
@@ -106,16 +106,19 @@ fn made(context: &Context, name: TableName, options: TableOptions) -> TableSumma
 impl Request {
     fn check(&self) -> Result<(), Fault> {
         let mut validation = Validation::default();
+        check_own_table(&mut validation, self.table_name.as_deref())?;
         validation
-            .required("tableName", &self.table_name)
             .required("attributeDefinitions", &self.attribute_definitions)
             .one_of("billingMode", self.billing_mode.as_deref(), &["PROVISIONED", "PAY_PER_REQUEST"])
             .one_of("tableClass", self.table_class.as_deref(), TABLE_CLASSES);
+        check_definitions(&mut validation, self.attribute_definitions.as_deref().unwrap_or_default());
+        if let Some(throughput) = &self.provisioned_throughput {
+            throughput.check(&mut validation, "provisionedThroughput");
+        }
         check_elements(&mut validation, "keySchema", &self.key_schema);
-        check_throughput(&mut validation, "provisionedThroughput", self.provisioned_throughput);
         let lists = [
-            ("globalSecondaryIndexes", &self.global_secondary_indexes),
             ("localSecondaryIndexes", &self.local_secondary_indexes),
+            ("globalSecondaryIndexes", &self.global_secondary_indexes),
         ];
         for (field, indexes) in lists {
             for (at, index) in indexes.iter().flatten().enumerate() {
@@ -126,67 +129,85 @@ impl Request {
     }
 
     fn options(&self) -> Result<TableOptions, Fault> {
-        let invalid = |why: String| Err(Fault::validation(format!("{INVALID} {why}")));
         let kinds = kinds(self.attribute_definitions.as_deref().unwrap_or_default())?;
-        let key = key_schema(self.key_schema.as_deref().unwrap_or_default(), &kinds, None)?;
+        let key = table_key(self.key_schema.as_deref().unwrap_or_default(), &kinds)?;
         let mut options = TableOptions::new(key);
-        let lists = [
-            ("LocalSecondaryIndexes", IndexScope::Local, &self.local_secondary_indexes),
-            ("GlobalSecondaryIndexes", IndexScope::Global, &self.global_secondary_indexes),
-        ];
-        for (parameter, scope, indexes) in lists {
-            if indexes.as_ref().is_some_and(Vec::is_empty) {
-                return invalid(format!("List of {parameter} is empty"));
-            }
-            for body in indexes.iter().flatten() {
-                let index = body.options(scope, &kinds)?;
-                if options.indexes.iter().any(|other| other.name == index.name) {
-                    return invalid(format!("Duplicate index name: {}", index.name));
-                }
-                options.indexes.push(index);
-            }
-        }
-        if options.key.range.is_none() && self.local_secondary_indexes.is_some() {
-            return invalid(
-                "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex"
-                    .to_string(),
-            );
-        }
-        let other = |index: &&IndexOptions| {
-            index.scope == IndexScope::Local && index.key.hash.name != options.key.hash.name
-        };
-        if let Some(index) = options.indexes.iter().find(other) {
-            return invalid(format!(
-                "Index KeySchema does not have the same leading hash key as table KeySchema for index: {}. index hash \
-                 key: {}, table hash key: {}",
-                index.name, index.key.hash.name, options.key.hash.name
-            ));
-        }
+        self.add_local_indexes(&mut options, &kinds)?;
+        self.add_global_indexes(&mut options, &kinds)?;
         check_used(&kinds, &options)?;
         options.changes = self.stream_specification.as_ref().map_or(Ok(None), StreamSpecification::view)?;
         Ok(options)
     }
 
+    fn add_local_indexes(&self, options: &mut TableOptions, kinds: &Kinds) -> Result<(), Fault> {
+        let Some(indexes) = &self.local_secondary_indexes else { return Ok(()) };
+        if indexes.is_empty() {
+            return Err(invalid("List of LocalSecondaryIndexes is empty"));
+        }
+        if options.key.range.is_none() {
+            return Err(invalid(
+                "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex",
+            ));
+        }
+        for body in indexes {
+            let index = body.options(kinds, Some(&options.key))?;
+            add(options, index)?;
+        }
+        if indexes.len() > LOCAL_INDEXES_MAX {
+            return Err(invalid(format_args!(
+                "Number of LocalSecondaryIndexes exceeds per-table limit of {LOCAL_INDEXES_MAX}"
+            )));
+        }
+        Ok(())
+    }
+
+    fn add_global_indexes(&self, options: &mut TableOptions, kinds: &Kinds) -> Result<(), Fault> {
+        let Some(indexes) = &self.global_secondary_indexes else { return Ok(()) };
+        if indexes.is_empty() {
+            return Err(invalid("List of GlobalSecondaryIndexes is empty"));
+        }
+        for body in indexes {
+            let index = body.options(kinds, None)?;
+            if self.on_demand() && body.throughput().is_some() {
+                return Err(invalid(format_args!(
+                    "ProvisionedThroughput should not be specified for index: {} when BillingMode is PAY_PER_REQUEST",
+                    body.name()
+                )));
+            }
+            add(options, index)?;
+        }
+        if indexes.len() > GLOBAL_INDEXES_MAX {
+            return Err(invalid(format_args!(
+                "GlobalSecondaryIndex count exceeds the per-table limit of {GLOBAL_INDEXES_MAX}"
+            )));
+        }
+        Ok(())
+    }
+
+    fn on_demand(&self) -> bool {
+        self.billing_mode.as_deref() == Some("PAY_PER_REQUEST")
+    }
+
     fn settings(&self) -> Result<Settings, Fault> {
-        let invalid = |why: &str| Err(Fault::validation(format!("{INVALID} {why}")));
-        let on_demand = self.billing_mode.as_deref() == Some("PAY_PER_REQUEST");
-        match (on_demand, self.provisioned_throughput) {
+        match (self.on_demand(), &self.provisioned_throughput) {
             (true, Some(_)) => {
-                return invalid(
+                return Err(invalid(
                     "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is \
                      PAY_PER_REQUEST",
-                );
+                ));
             }
             (false, None) => {
-                return invalid(
+                return Err(invalid(
                     "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED",
-                );
+                ));
             }
-            _ => {}
+            (_, throughput) => {
+                throughput.as_ref().map_or(Ok(()), |throughput| throughput.ordered().check_bounds())?
+            }
         }
         let indexes = self.global_secondary_indexes.iter().flatten();
         Ok(Settings {
-            throughput: self.provisioned_throughput,
+            throughput: self.provisioned_throughput.as_ref().map(ThroughputBody::ordered),
             index_throughput: indexes.filter_map(IndexBody::throughput).collect(),
             deletion_protection: self.deletion_protection_enabled.unwrap_or(false),
             table_class: self.table_class.clone(),
@@ -194,15 +215,20 @@ impl Request {
     }
 }
 
+fn invalid(why: impl std::fmt::Display) -> Fault {
+    Fault::validation(format!("{INVALID} {why}"))
+}
+
+fn add(options: &mut TableOptions, index: IndexOptions) -> Result<(), Fault> {
+    if options.indexes.iter().any(|other| other.name == index.name) {
+        return Err(invalid(format_args!("Duplicate index name: {}", index.name)));
+    }
+    options.indexes.push(index);
+    Ok(())
+}
+
 /// The classes of storage.
 pub(super) const TABLE_CLASSES: &[&str] = &["STANDARD", "STANDARD_INFREQUENT_ACCESS"];
-
-/// Capacity is ordered in whole units.
-pub(super) fn check_throughput(validation: &mut Validation, field: &str, ordered: Option<Throughput>) {
-    let Some(Throughput { read_capacity_units, write_capacity_units }) = ordered else { return };
-    validation.range(&format!("{field}.readCapacityUnits"), Some(read_capacity_units), 1..=i64::MAX);
-    validation.range(&format!("{field}.writeCapacityUnits"), Some(write_capacity_units), 1..=i64::MAX);
-}
 
 /// An attribute that is defined is part of a key.
 fn check_used(kinds: &Kinds, options: &TableOptions) -> Result<(), Fault> {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::attribute::{Attribute, Attributes};
 use super::expression::{Expressions, one_style};
 use super::legacy::Expected;
-use super::names::table_name;
+use super::names::{check_table, table_name};
 use super::write::{self, Wanted, Written};
 use crate::context::Context;
 use crate::fault::Fault;
@@ -32,7 +32,8 @@ pub(super) struct Request {
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Written, Fault> {
     let mut validation = Validation::default();
-    validation.required("tableName", &request.table_name).required("key", &request.key);
+    check_table(&mut validation, request.table_name.as_deref());
+    validation.required("key", &request.key);
     let wanted = Wanted::read(
         &mut validation,
         [
@@ -44,7 +45,6 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Writte
     );
     validation.done()?;
     let table = table_name(request.table_name.as_deref())?;
-    wanted.only_old()?;
     let condition = request.condition_expression.as_deref();
     one_style(
         &[("ConditionExpression", condition.is_some())],
@@ -53,13 +53,12 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Writte
             ("ConditionalOperator", request.conditional_operator.is_some() && condition.is_some()),
         ],
     )?;
-    let mut expressions = Expressions::new(
-        request.expression_attribute_names,
-        request.expression_attribute_values,
-        &[("ConditionExpression", condition)],
-        &[],
-    )?;
+    let given = [("ConditionExpression", condition)];
+    let (names, values) = (request.expression_attribute_names, request.expression_attribute_values);
+    Expressions::check_given(&names, &values, &given, &[])?;
     let key = request.key.map_or_else(|| Ok(Default::default()), Attributes::item)?;
+    wanted.only_old()?;
+    let mut expressions = Expressions::new(names, values, &given, &[])?;
     let operator = request.conditional_operator.as_deref();
     let condition = write::condition(&mut expressions, condition, request.expected, operator)?;
     expressions.finish()?;

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::description::{Description, describe};
 use super::errors::table_fault;
-use super::names::table_name;
+use super::names::own_table;
 use super::settings::Settings;
+use super::state::check_made;
 use crate::context::Context;
 use crate::dynamodb_streams;
 use crate::fault::Fault;
@@ -24,9 +25,10 @@ pub(super) struct Response {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
-    let table = table_name(request.table_name.as_deref())?;
+    let table = own_table(request.table_name.as_deref())?;
     let _changing = context.dynamodb.changing().await;
     let mut summary = context.ports.tables.table(&table).await.map_err(table_fault)?;
+    check_made(context, &summary)?;
     let settings = Settings::load(context, &table).await?;
     if settings.deletion_protection {
         return Err(Fault::validation(

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::description::{Description, describe};
 use super::errors::table_fault;
-use super::names::table_name;
+use super::names::own_table;
 use super::settings::Settings;
 use crate::context::Context;
 use crate::fault::Fault;
@@ -22,7 +22,7 @@ pub(super) struct Response {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
-    let table = table_name(request.table_name.as_deref())?;
+    let table = own_table(request.table_name.as_deref())?;
     let summary = context.ports.tables.table(&table).await.map_err(table_fault)?;
     let settings = Settings::load(context, &table).await?;
     Ok(Response { table: describe(context, &summary, &settings) })

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::errors::table_fault;
-use super::names::table_name;
+use super::names::own_table;
 use crate::context::Context;
 use crate::fault::Fault;
 
@@ -28,7 +28,7 @@ struct Description {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
-    let table = table_name(request.table_name.as_deref())?;
+    let table = own_table(request.table_name.as_deref())?;
     let attribute = context.ports.tables.table(&table).await.map_err(table_fault)?.options.time_to_live;
     let status = if attribute.is_some() { "ENABLED" } else { "DISABLED" };
     Ok(Response {

@@ -9,6 +9,7 @@ use super::schema::{
     projection_body,
 };
 use super::settings::Settings;
+use super::state::is_new;
 use crate::context::Context;
 use crate::dynamodb_streams;
 use crate::time::Time;
@@ -109,13 +110,14 @@ pub(super) fn describe(context: &Context, summary: &TableSummary, settings: &Set
     let TableSummary { name, options, .. } = summary;
     let indexes = |scope: IndexScope| {
         let pairs = options.indexes.iter().zip(&summary.indexes).filter(|(index, _)| index.scope == scope);
-        pairs.map(|(index, state)| describe_index(context, name, index, state, settings)).collect()
+        pairs.map(|(index, state)| describe_index(context, summary, index, state, settings)).collect()
     };
+    let state = if is_new(context, summary) { TableState::Creating } else { summary.state };
     let label = dynamodb_streams::label_of(summary);
     let arn = table_arn(context, name);
     Description {
         table_id: table_id(summary),
-        table_status: status(summary.state),
+        table_status: status(state),
         creation_date_time: Some(Time(summary.created_at)),
         attribute_definitions: definitions(options),
         key_schema: elements(&options.key),
@@ -140,22 +142,25 @@ pub(super) fn describe(context: &Context, summary: &TableSummary, settings: &Set
 
 fn describe_index(
     context: &Context,
-    table: &TableName,
+    table: &TableSummary,
     index: &IndexOptions,
     state: &IndexSummary,
     settings: &Settings,
 ) -> Index {
     let global = index.scope == IndexScope::Global;
     let ordered = settings.index_throughput.get(index.name.as_str()).copied();
+    let is_new = is_new(context, table);
+    let shown = if is_new { TableState::Creating } else { state.state };
     Index {
         index_name: index.name.to_string(),
-        index_arn: format!("{}/index/{}", table_arn(context, table), index.name),
+        index_arn: format!("{}/index/{}", table_arn(context, &table.name), index.name),
         key_schema: elements(&index.key),
         projection: projection_body(&index.projection),
         item_count: state.items,
         index_size_bytes: state.bytes,
-        index_status: global.then_some(status(state.state)),
-        backfilling: (global && state.state == TableState::Creating).then_some(true),
+        index_status: global.then_some(status(shown)),
+        // An index that is made with its table has nothing to catch up with.
+        backfilling: (global && !is_new && state.state == TableState::Creating).then_some(true),
         provisioned_throughput: global.then(|| throughput(ordered)),
     }
 }

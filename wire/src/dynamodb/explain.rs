@@ -5,7 +5,9 @@
 
 use anabranch_model::limits::{HASH_VALUE_BYTES_MAX, ITEM_BYTES_MAX, RANGE_VALUE_BYTES_MAX};
 use anabranch_model::table::expression::{SetOperand, SetValue};
-use anabranch_model::table::{Action, Item, KeyAttribute, KeyKind, KeySchema, TableOptions, Update, Value};
+use anabranch_model::table::{
+    Action, Item, KeyAttribute, KeyKind, KeySchema, Path, TableOptions, Update, Value,
+};
 use anabranch_model::{Error, TableName};
 
 use super::attribute::{INVALID, type_name};
@@ -34,6 +36,42 @@ impl From<String> for Wrong {
     fn from(words: String) -> Self {
         Wrong { words, empty: None }
     }
+}
+
+/// Whether a table can hold an item of this size. That depends on no table, and is told even where there is none.
+pub(super) fn check_size(item: &Item) -> Result<(), Fault> {
+    if item.size() > ITEM_BYTES_MAX {
+        return Err(Fault::validation(TOO_LARGE));
+    }
+    Ok(())
+}
+
+/// Whether paths leave keys alone, whose values have no parts.
+pub(super) fn check_scalars<'a>(
+    options: &TableOptions,
+    mut paths: impl Iterator<Item = &'a Path>,
+) -> Result<(), Fault> {
+    let wrong = |path: &&Path| !path.steps.is_empty() && role_in_keys(options, &path.attribute).is_some();
+    match paths.find(wrong) {
+        Some(path) => Err(Fault::validation(not_scalar(options, &path.attribute))),
+        None => Ok(()),
+    }
+}
+
+/// What an attribute is called that is part of a key.
+fn role_in_keys(options: &TableOptions, attribute: &str) -> Option<&'static str> {
+    let in_index = || options.indexes.iter().any(|index| index.key.names(attribute));
+    match options.key.names(attribute) {
+        true => Some("Key"),
+        false => in_index().then_some("IndexKey"),
+    }
+}
+
+fn not_scalar(options: &TableOptions, attribute: &str) -> String {
+    let role = role_in_keys(options, attribute).unwrap_or("Key");
+    format!(
+        "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: {role}: {attribute}"
+    )
 }
 
 /// The fault for a write that was refused.
@@ -86,22 +124,18 @@ fn of_update(update: &Update, options: &TableOptions) -> Option<Wrong> {
         let words = format!("{INVALID} Cannot update attribute {name}. This attribute is part of the key");
         return Some(words.into());
     }
-    let in_index = |name: &str| options.indexes.iter().any(|index| index.key.names(name));
-    if let Some(part) = update.paths().find(|path| !path.steps.is_empty() && in_index(&path.attribute)) {
-        let name = &part.attribute;
-        let words = format!(
-            "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: IndexKey: \
-             {name}"
-        );
-        return Some(words.into());
-    }
     let set = update.set.iter().filter_map(|(path, value)| match value {
         SetValue::Operand(SetOperand::Value(value)) => Some((path, value)),
         _ => None,
     });
     let values = set.chain(update.add.iter().map(|(path, value)| (path, value)));
-    let given: Item = values.map(|(path, value)| (path.attribute.as_str(), value.clone())).collect();
-    let mut wrong = of_index_keys(&given, options)?;
+    let whole = values.filter(|(path, _)| path.steps.is_empty());
+    let given: Item = whole.map(|(path, value)| (path.attribute.as_str(), value.clone())).collect();
+    let Some(mut wrong) = of_index_keys(&given, options) else {
+        let in_key =
+            |path: &&Path| !path.steps.is_empty() && role_in_keys(options, &path.attribute).is_some();
+        return update.paths().find(in_key).map(|path| not_scalar(options, &path.attribute).into());
+    };
     if let Some(kind) = wrong.empty {
         wrong.words = format!(
             "One or more parameter values are not valid. The update expression attempted to update a secondary index key \

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::attribute::{Attributes, ItemBody};
 use super::capacity::{Consumed, Cost, Detail, read_units};
 use super::errors::fault;
-use super::explain::keys_fault;
+use super::explain::{check_scalars, keys_fault};
 use super::expression::{Copied, Expressions, one_style};
 use super::legacy;
-use super::names::table_name;
+use super::names::{check_table, table_name};
+use super::state::check_ready;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::validation::Validation;
@@ -39,18 +40,24 @@ pub(super) struct Response {
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     let mut validation = Validation::default();
-    validation.required("tableName", &request.table_name).required("key", &request.key);
+    check_table(&mut validation, request.table_name.as_deref());
+    validation.required("key", &request.key);
+    legacy::check_attributes_to_get(&mut validation, &request.attributes_to_get);
     let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
     validation.done()?;
     let table = table_name(request.table_name.as_deref())?;
-    let projection = projection(
-        request.projection_expression.as_deref(),
-        request.expression_attribute_names,
-        request.attributes_to_get,
-        &mut Copied::default(),
-    )?;
+    let (expression, names) = (request.projection_expression.as_deref(), request.expression_attribute_names);
+    check_projection(expression, &names, &request.attributes_to_get)?;
     let key = request.key.map_or_else(|| Ok(Item::new()), Attributes::item)?;
+    let projection = projection(expression, names, request.attributes_to_get, &mut Copied::default())?;
     let consistent = request.consistent_read.unwrap_or(false);
+    check_ready(context, &table).await?;
+    if let Some(Projection(paths)) = &projection
+        && paths.iter().any(|path| !path.steps.is_empty())
+        && let Ok(summary) = context.ports.tables.table(&table).await
+    {
+        check_scalars(&summary.options, paths.iter())?;
+    }
     // What is read counts, not what is shown of it.
     let late = projection.as_ref().filter(|_| capacity.is_asked()).cloned();
     let get = Get { key: key.clone(), consistent, projection: projection.filter(|_| late.is_none()) };
@@ -68,6 +75,19 @@ pub(super) fn shown(item: Item, projection: Option<&Projection>) -> Result<Item,
     projection.map_or_else(|| Ok(item.clone()), |projection| projection.apply(&item).map_err(fault))
 }
 
+/// Checks that the wanted parts are named in one way, before anything is said about the key.
+fn check_projection(
+    expression: Option<&str>,
+    names: &Option<BTreeMap<String, String>>,
+    attributes: &Option<Vec<String>>,
+) -> Result<(), Fault> {
+    one_style(
+        &[("ProjectionExpression", expression.is_some())],
+        &[("AttributesToGet", attributes.is_some())],
+    )?;
+    Expressions::check_given(names, &None, &[], &[("ProjectionExpression", expression)])
+}
+
 /// The wanted parts, where a call has nothing else that could hold an expression. `copied` is what the placeholders of all
 /// parts of the call stand for.
 pub(super) fn projection(
@@ -76,10 +96,7 @@ pub(super) fn projection(
     attributes: Option<Vec<String>>,
     copied: &mut Copied,
 ) -> Result<Option<Projection>, Fault> {
-    one_style(
-        &[("ProjectionExpression", expression.is_some())],
-        &[("AttributesToGet", attributes.is_some())],
-    )?;
+    check_projection(expression, &names, &attributes)?;
     let mut expressions =
         Expressions::new(names, None, &[], &[("ProjectionExpression", expression)])?.behind(*copied);
     let projection = match (expression, attributes) {

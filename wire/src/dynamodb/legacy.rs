@@ -10,8 +10,7 @@ use anabranch_model::table::expression::{
 use anabranch_model::table::{Kind, Projection, RangeCondition, Value, path};
 use serde::Deserialize;
 
-use super::attribute::{Attribute, INVALID, type_in_words, type_name};
-use super::expression::KeyPart;
+use super::attribute::{Attribute, INVALID, type_name};
 use crate::fault::Fault;
 use crate::validation::Validation;
 
@@ -36,7 +35,7 @@ const OPERATORS: [&str; 13] = [
 
 /// What is demanded of an attribute before a write.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
+#[serde(rename = "ExpectedAttributeValue", rename_all = "PascalCase", default)]
 pub(super) struct Expected {
     value: Option<Attribute>,
     exists: Option<bool>,
@@ -46,7 +45,7 @@ pub(super) struct Expected {
 
 /// What is demanded of an attribute of an item that is read.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
+#[serde(rename = "Condition", rename_all = "PascalCase", default)]
 pub(super) struct Demand {
     comparison_operator: Option<String>,
     attribute_value_list: Option<Vec<Attribute>>,
@@ -54,7 +53,7 @@ pub(super) struct Demand {
 
 /// What becomes of an attribute.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
+#[serde(rename = "AttributeValueUpdate", rename_all = "PascalCase", default)]
 pub(super) struct AttributeUpdate {
     value: Option<Attribute>,
     action: Option<String>,
@@ -101,17 +100,14 @@ fn joined(mut conditions: Vec<Condition>, operator: Option<&str>) -> Result<Opti
 impl Expected {
     fn condition(self, name: &str) -> Result<Condition, Fault> {
         let refuse = |why: String| Err(invalid(format_args!("{why} for Attribute: {name}")));
+        if self.value.is_some() && self.attribute_value_list.is_some() {
+            return refuse("Value and AttributeValueList cannot be used together".to_string());
+        }
         if let Some(operator) = self.comparison_operator {
             if self.exists.is_some() {
                 return refuse("Exists and ComparisonOperator cannot be used together".to_string());
             }
-            let list = match (self.value, self.attribute_value_list) {
-                (Some(_), Some(_)) => {
-                    return refuse("Value and AttributeValueList cannot be used together".to_string());
-                }
-                (Some(value), None) => Some(vec![value]),
-                (None, list) => list,
-            };
+            let list = self.value.map_or(self.attribute_value_list, |value| Some(vec![value]));
             if list.is_none() && operands_of(&operator) != Some(0) && OPERATORS.contains(&operator.as_str()) {
                 let why =
                     format!("Value or AttributeValueList must be used with ComparisonOperator: {operator}");
@@ -143,13 +139,29 @@ fn operands_of(operator: &str) -> Option<usize> {
     }
 }
 
+/// Checks the operators of demands, together with whatever else is wrong.
+pub(super) fn check_demands(
+    validation: &mut Validation,
+    parameter: &str,
+    demands: &Option<BTreeMap<String, Demand>>,
+) {
+    for (name, demand) in demands.iter().flatten() {
+        demand.check(validation, &format!("{parameter}.{name}"));
+    }
+}
+
 impl Demand {
+    fn check(&self, validation: &mut Validation, field: &str) {
+        let field = format!("{field}.member.comparisonOperator");
+        validation.required(&field, &self.comparison_operator);
+        validation.one_of(&field, self.comparison_operator.as_deref(), &OPERATORS);
+    }
+
     /// The operator and its values, checked.
     fn checked(self, name: &str) -> Result<(String, Vec<Value>), Fault> {
         let mut validation = Validation::default();
-        let field = format!("{name}.member.comparisonOperator");
-        validation.required(&field, &self.comparison_operator);
-        validation.one_of(&field, self.comparison_operator.as_deref(), &OPERATORS).done()?;
+        self.check(&mut validation, name);
+        validation.done()?;
         let operator = self.comparison_operator.unwrap_or_default();
         let values = self.attribute_value_list.unwrap_or_default().into_iter().map(Attribute::value);
         let values = values.collect::<Result<Vec<_>, _>>()?;
@@ -212,8 +224,10 @@ impl Demand {
     }
 }
 
-/// What a query asks of the attributes of the key.
-pub(super) fn key_conditions(demands: BTreeMap<String, Demand>) -> Result<KeyPart, Fault> {
+/// What a query asks of the attributes of the key; none where no index can find it.
+pub(super) fn key_conditions(
+    demands: BTreeMap<String, Demand>,
+) -> Result<BTreeMap<String, Option<RangeCondition>>, Fault> {
     let parts = demands.into_iter().map(|(name, demand)| {
         let (operator, mut values) = demand.checked(&name)?;
         let mut compare = |how| RangeCondition::Compare(how, values.remove(0));
@@ -228,15 +242,18 @@ pub(super) fn key_conditions(demands: BTreeMap<String, Demand>) -> Result<KeyPar
                 let lower = values.remove(0);
                 RangeCondition::Between(lower, values.remove(0))
             }
-            _ => {
-                return Err(Fault::validation(
-                    "Attempted conditional constraint is not an indexable operation",
-                ));
-            }
+            _ => return Ok((name, None)),
         };
-        Ok((name, asked))
+        Ok((name, Some(asked)))
     });
     parts.collect()
+}
+
+/// Checks how many attributes are wanted, together with whatever else is wrong.
+pub(super) fn check_attributes_to_get(validation: &mut Validation, names: &Option<Vec<String>>) {
+    if let Some(names) = names {
+        validation.size("attributesToGet", "[]", names.len(), 1..=ATTRIBUTES_TO_GET_MAX);
+    }
 }
 
 /// The wanted attributes.
@@ -265,7 +282,7 @@ pub(super) fn attribute_updates(updates: BTreeMap<String, AttributeUpdate>) -> R
         let field = format!("attributeUpdates.{name}.member.action");
         Validation::default().one_of(&field, action.as_deref(), &["ADD", "DELETE", "PUT"]).done()?;
         let unfit = |action: &str, value: &Value| {
-            let kind = type_in_words(value.kind());
+            let kind = type_name(value.kind());
             invalid(format_args!("{action} is not supported for the type {kind}"))
         };
         let value = value.map(Attribute::value).transpose()?;
@@ -427,13 +444,10 @@ mod tests {
                 r#"{"a":{"Action":"ADD"}}"#,
                 "Only DELETE action is allowed when no attribute value is specified",
             ),
-            (
-                r#"{"a":{"Action":"ADD","Value":{"S":"x"}}}"#,
-                "ADD action is not supported for the type STRING",
-            ),
+            (r#"{"a":{"Action":"ADD","Value":{"S":"x"}}}"#, "ADD action is not supported for the type S"),
             (
                 r#"{"a":{"Action":"DELETE","Value":{"N":"1"}}}"#,
-                "DELETE action with value is not supported for the type NUMBER",
+                "DELETE action with value is not supported for the type N",
             ),
         ] {
             let fault = attribute_updates(serde_json::from_str(json).unwrap()).unwrap_err();
@@ -450,10 +464,10 @@ mod tests {
                 "r":{"ComparisonOperator":"BETWEEN","AttributeValueList":[{"N":"1"},{"N":"2"}]}}"#,
         )
         .unwrap();
-        assert_eq!(asked["h"], RangeCondition::equals("x"));
-        assert_eq!(asked["r"], RangeCondition::between(1, 2));
-        let why = read(r#"{"h":{"ComparisonOperator":"NE","AttributeValueList":[{"S":"x"}]}}"#).unwrap_err();
-        assert_eq!(why, "Attempted conditional constraint is not an indexable operation");
+        assert_eq!(asked["h"], Some(RangeCondition::equals("x")));
+        assert_eq!(asked["r"], Some(RangeCondition::between(1, 2)));
+        let asked = read(r#"{"h":{"ComparisonOperator":"NE","AttributeValueList":[{"S":"x"}]}}"#).unwrap();
+        assert_eq!(asked["h"], None);
         assert!(read(r#"{"h":{}}"#).unwrap_err().contains("Member must not be null"));
     }
 

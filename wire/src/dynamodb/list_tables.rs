@@ -3,19 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use super::errors::fault;
-use super::names::table_name;
+use super::names::{check_name, table_name};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::validation::Validation;
 
 /// Most tables on a page.
-const LIMIT_MAX: i64 = 100;
+const LIMIT_MAX: i32 = 100;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Request {
     exclusive_start_table_name: Option<String>,
-    limit: Option<i64>,
+    limit: Option<i32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -27,9 +27,11 @@ pub(super) struct Response {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
-    Validation::default().range("limit", request.limit, 1..=LIMIT_MAX).done()?;
-    let after =
-        request.exclusive_start_table_name.as_deref().map(|name| table_name(Some(name))).transpose()?;
+    let mut validation = Validation::default();
+    let after = request.exclusive_start_table_name.as_deref();
+    check_name(&mut validation, "exclusiveStartTableName", after);
+    validation.range("limit", request.limit.map(i64::from), 1..=i64::from(LIMIT_MAX)).done()?;
+    let after = after.map(|name| table_name(Some(name))).transpose()?;
     let limit = request.limit.unwrap_or(LIMIT_MAX) as usize;
     let page = context.ports.tables.tables(after.as_ref(), limit).await.map_err(fault)?;
     let names: Vec<_> = page.entries.iter().map(ToString::to_string).collect();

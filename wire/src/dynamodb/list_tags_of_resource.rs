@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::names::table_of_resource;
+use super::names::{resource, resource_not_found, table_of_resource};
 use super::tags::{self, Tag};
 use crate::context::Context;
 use crate::fault::Fault;
@@ -21,6 +21,8 @@ pub(super) struct Response {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
-    let table = table_of_resource(request.resource_arn.as_deref())?;
-    Ok(Response { tags: tags::list(context, &table).await? })
+    let arn = resource(request.resource_arn.as_deref())?;
+    let table = table_of_resource(arn)?;
+    let tags = tags::list(context, &table).await.map_err(|fault| resource_not_found(fault, arn))?;
+    Ok(Response { tags })
 }

@@ -9,10 +9,10 @@ use anabranch_model::table::{
 use serde::Deserialize;
 
 use super::attribute::{Attribute, Attributes, INVALID};
-use super::expression::{Expressions, KeyPart, one_style, shown};
+use super::expression::{Expressions, key_parts, shown};
 use super::legacy::{self, Demand};
 use super::names::table_name;
-use super::reading::{Parameters, Plan, Response, START_INVALID};
+use super::reading::{Parameters, Plan, Response};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::validation::Validation;
@@ -27,7 +27,7 @@ pub(super) struct Request {
     scan_index_forward: Option<bool>,
     select: Option<String>,
     consistent_read: Option<bool>,
-    limit: Option<i64>,
+    limit: Option<i32>,
     exclusive_start_key: Option<Attributes>,
     filter_expression: Option<String>,
     projection_expression: Option<String>,
@@ -58,80 +58,123 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     };
     let mut validation = Validation::default();
     let capacity = parameters.check(&mut validation);
+    legacy::check_demands(&mut validation, "keyConditions", &request.key_conditions);
+    legacy::check_attributes_to_get(&mut validation, &parameters.attributes_to_get);
     validation.done()?;
     let table = table_name(parameters.table_name.as_deref())?;
     let key_expression = request.key_condition_expression.as_deref();
-    let expressed = ("KeyConditionExpression", key_expression.is_some());
-    parameters.one_style(Some(expressed))?;
-    // The older condition on the key may stand beside other expressions.
-    one_style(&[expressed], &[("KeyConditions", request.key_conditions.is_some())])?;
-    let mut expressions = Expressions::new(
-        parameters.expression_attribute_names.take(),
-        parameters.expression_attribute_values.take(),
-        &[
-            ("FilterExpression", parameters.filter_expression.as_deref()),
-            ("KeyConditionExpression", key_expression),
-        ],
-        &[("ProjectionExpression", parameters.projection_expression.as_deref())],
-    )?;
-    let key = match (key_expression, request.key_conditions) {
-        (Some(text), _) => expressions.key_condition(text)?,
-        (None, Some(demands)) => legacy::key_conditions(demands)?,
-        (None, None) => {
-            return Err(Fault::validation(
-                "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
-            ));
-        }
-    };
-    let plan = parameters.plan(context, &mut expressions, capacity, table).await?;
-    expressions.finish()?;
-    let schema = plan.index.as_ref().map_or(&plan.options.key, |index| &index.key);
-    let key = key_condition(key, schema)?;
-    check_filter(&plan, schema)?;
-    check_filter_is_shown(&plan)?;
-    plan.check_start()?;
-    check_behind(&plan)?;
-    if let Some(start) = &plan.reading.start
-        && !key.holds(start)
-    {
-        let inside = start.get(&key.attribute) == Some(&key.value);
-        return Err(Fault::validation(match inside {
-            true => "The provided starting key is outside query boundaries based on provided conditions",
-            false => START_INVALID,
-        }));
+    parameters.one_style(Some((key_expression.is_some(), request.key_conditions.is_some())))?;
+    let filter = parameters.filter_expression.clone();
+    let projection = parameters.projection_expression.clone();
+    let with_values = [("FilterExpression", filter.as_deref()), ("KeyConditionExpression", key_expression)];
+    let others = [("ProjectionExpression", projection.as_deref())];
+    let names = parameters.expression_attribute_names.take();
+    let values = parameters.expression_attribute_values.take();
+    Expressions::check_given(&names, &values, &with_values, &others)?;
+    let older = parameters.older()?;
+    if key_expression.is_none() && request.key_conditions.is_none() {
+        return Err(Fault::validation(
+            "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
+        ));
     }
+    let mut expressions = Expressions::new(names, values, &with_values, &others)?;
+    let key = key_expression.map(|text| expressions.key_condition(text)).transpose()?;
+    let older = parameters.expressed(older, &mut expressions)?;
+    let key: Asked = match key {
+        Some(key) => key_parts(key)?.into_iter().map(|(name, asked)| (name, Some(asked))).collect(),
+        None => legacy::key_conditions(request.key_conditions.unwrap_or_default())?,
+    };
+    if !(1..=2).contains(&key.len()) {
+        return Err(Fault::validation("Conditions can be of length 1 or 2 only"));
+    }
+    expressions.finish()?;
+    let plan = parameters.plan(context, older, capacity, table).await?;
+    let schema = plan.index.as_ref().map_or(&plan.options.key, |index| &index.key);
+    plan.check_start()?;
+    for part in schema.attributes() {
+        plan.check_start_part(part)?;
+        check_asked(&key, part, schema)?;
+    }
+    let key = key_condition(key, schema)?;
+    plan.check_start_item()?;
+    check_bounds(&plan, &key)?;
+    check_filter(&plan, schema)?;
+    plan.check_everything()?;
+    plan.check_scalars()?;
+    check_filter_is_shown(&plan)?;
+    check_behind(&plan)?;
     let backward = request.scan_index_forward == Some(false);
     let query = Query { key, backward, reading: plan.reading.clone() };
     let page = context.ports.tables.query(&plan.table, query).await;
     plan.answer(page)
 }
 
-/// The condition on the key of the table or index, from what is asked of attributes.
-fn key_condition(mut parts: KeyPart, schema: &KeySchema) -> Result<KeyCondition, Fault> {
-    if parts.len() > 2 {
-        return Err(Fault::validation("Conditions can be of length 1 or 2 only"));
+/// What is asked of attributes; none where no index can find it.
+type Asked = BTreeMap<String, Option<RangeCondition>>;
+
+/// Checks what is asked of one part of the key.
+fn check_asked(asked: &Asked, part: &KeyAttribute, schema: &KeySchema) -> Result<(), Fault> {
+    let is_hash = part.name == schema.hash.name;
+    let unsupported = || Err(Fault::validation("Query key condition not supported"));
+    if is_hash && schema.range.is_none() && asked.len() > 1 {
+        return unsupported();
     }
-    let missed = |name: &str| Fault::validation(format!("Query condition missed key schema element: {name}"));
-    let hash = parts.remove(&schema.hash.name).ok_or_else(|| missed(&schema.hash.name))?;
-    let RangeCondition::Compare(Comparison::Equal, value) = hash else {
-        return Err(Fault::validation("Query key condition not supported"));
+    let condition = match asked.get(&part.name) {
+        Some(Some(condition)) => condition,
+        Some(None) => {
+            return Err(Fault::validation("Attempted conditional constraint is not an indexable operation"));
+        }
+        None if is_hash || asked.len() > 1 => {
+            return Err(Fault::validation(format!(
+                "Query condition missed key schema element: {}",
+                part.name
+            )));
+        }
+        None => return Ok(()),
     };
-    check_kind(&value, &schema.hash)?;
-    let condition = KeyCondition::of(&schema.hash.name, value);
-    let Some((name, asked)) = parts.pop_first() else { return Ok(condition) };
-    let range = match &schema.range {
-        Some(range) if range.name == name => range,
-        Some(range) => return Err(missed(&range.name)),
-        None => return Err(Fault::validation("Query key condition not supported")),
-    };
-    match &asked {
-        RangeCondition::Compare(_, value) | RangeCondition::BeginsWith(value) => check_kind(value, range)?,
+    match condition {
+        RangeCondition::Compare(_, value) | RangeCondition::BeginsWith(value) => check_kind(value, part)?,
         RangeCondition::Between(lower, upper) => {
-            check_kind(lower, range)?;
-            check_kind(upper, range)?;
+            check_kind(lower, part)?;
+            check_kind(upper, part)?;
         }
     }
-    Ok(condition.and(name, asked))
+    match condition {
+        RangeCondition::Compare(Comparison::Equal, _) => Ok(()),
+        _ if is_hash => unsupported(),
+        _ => Ok(()),
+    }
+}
+
+/// The condition on the key of the table or index. Its parts have been checked.
+fn key_condition(mut asked: Asked, schema: &KeySchema) -> Result<KeyCondition, Fault> {
+    let hash = &schema.hash.name;
+    let Some(Some(RangeCondition::Compare(Comparison::Equal, value))) = asked.remove(hash) else {
+        return Err(Fault::validation("Query key condition not supported"));
+    };
+    let condition = KeyCondition::of(hash, value);
+    Ok(match asked.pop_first() {
+        Some((name, Some(range))) => condition.and(name, range),
+        _ => condition,
+    })
+}
+
+/// Whether the page starts with something that the query can find.
+fn check_bounds(plan: &Plan, key: &KeyCondition) -> Result<(), Fault> {
+    let Some(start) = &plan.reading.start else { return Ok(()) };
+    let Some(hash) = start.get(&key.attribute) else { return Ok(()) };
+    let same_hash = *hash == key.value;
+    // Whatever its hash value is, the range value may be one of those that are asked for.
+    let in_range = KeyCondition { value: hash.clone(), ..key.clone() }.holds(start);
+    let why = match (&key.range, in_range, same_hash) {
+        (None, _, false) => {
+            "The provided starting key is outside query boundaries based on provided conditions"
+        }
+        (Some(_), false, _) => "The provided starting key does not match the range key predicate",
+        (Some(_), true, false) => "The query can return at most one row and cannot be restarted",
+        _ => return Ok(()),
+    };
+    Err(Fault::validation(why))
 }
 
 fn check_kind(value: &Value, attribute: &KeyAttribute) -> Result<(), Fault> {

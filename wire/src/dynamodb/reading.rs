@@ -1,10 +1,10 @@
 //! What queries and scans share: which attributes are wanted, pages, and their answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_model::table::{
-    Condition, IndexOptions, IndexProjection, IndexScope, ItemPage, KeyAttribute, KeySchema, Projection,
-    Reading, TableOptions,
+    Condition, IndexOptions, IndexProjection, IndexScope, Item, ItemPage, KeyAttribute, KeySchema,
+    Projection, Reading, TableOptions,
 };
 use anabranch_model::{Error, TableName};
 use serde::Serialize;
@@ -12,10 +12,11 @@ use serde::Serialize;
 use super::attribute::{Attribute, Attributes, INVALID, ItemBody};
 use super::capacity::{Consumed, Cost, Detail, read_units};
 use super::errors::fault;
-use super::explain::NOT_THE_SCHEMA;
+use super::explain::{NOT_THE_SCHEMA, check_scalars, of_key};
 use super::expression::{Expressions, one_style};
 use super::legacy::{self, Demand};
-use super::names::index_name;
+use super::names::{check_name, check_table, index_name};
+use super::state::check_ready;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::validation::Validation;
@@ -30,7 +31,7 @@ pub(super) struct Parameters {
     pub(super) index_name: Option<String>,
     pub(super) select: Option<String>,
     pub(super) consistent_read: Option<bool>,
-    pub(super) limit: Option<i64>,
+    pub(super) limit: Option<i32>,
     pub(super) exclusive_start_key: Option<Attributes>,
     pub(super) filter_expression: Option<String>,
     pub(super) projection_expression: Option<String>,
@@ -57,6 +58,15 @@ pub(super) struct Response {
     consumed_capacity: Option<Consumed>,
 }
 
+/// What was there before expressions, and where to start.
+pub(super) struct Older {
+    /// Whether there is a filter, be it an empty one.
+    is_filtered: bool,
+    filter: Option<Condition>,
+    projection: Option<Projection>,
+    start: Option<Item>,
+}
+
 /// A read that is ready to be made.
 pub(super) struct Plan {
     pub(super) table: TableName,
@@ -64,52 +74,80 @@ pub(super) struct Plan {
     pub(super) index: Option<IndexOptions>,
     pub(super) reading: Reading,
     capacity: Detail,
+    /// Whether all attributes are asked for.
+    everything: bool,
     /// Whether the filter was given as it was before expressions.
     pub(super) older_filter: bool,
 }
 
 impl Parameters {
-    /// Checks what can be told without the table.
+    /// Checks what can be told without the table, but for the attributes that are wanted: of more than can be told they are
+    /// the last.
     pub(super) fn check(&self, validation: &mut Validation) -> Detail {
+        check_table(validation, self.table_name.as_deref());
+        check_name(validation, "indexName", self.index_name.as_deref());
+        let (parameter, filter) = &self.filter;
+        legacy::check_demands(validation, &camel(parameter), filter);
         validation
-            .required("tableName", &self.table_name)
+            .one_of("conditionalOperator", self.conditional_operator.as_deref(), &["OR", "AND"])
             .one_of("select", self.select.as_deref(), &SELECTS)
-            .range("limit", self.limit, 1..=i64::from(i32::MAX));
+            .range("limit", self.limit.map(i64::from), 1..=i64::from(i32::MAX));
         Detail::read(validation, self.return_consumed_capacity.as_deref())
     }
 
-    /// Refuses expressions beside what was there before them. `own` is the expression of a query.
-    pub(super) fn one_style(&self, own: Option<(&'static str, bool)>) -> Result<(), Fault> {
-        let mut expressions = vec![
+    /// Refuses expressions beside what was there before them. `keys` is whether a query has an expression for its key, and
+    /// whether it has what was there before. That alone may stand beside other expressions.
+    pub(super) fn one_style(&self, keys: Option<(bool, bool)>) -> Result<(), Fault> {
+        let (key_expression, key_conditions) = keys.unwrap_or_default();
+        let expressions = [
             ("ProjectionExpression", self.projection_expression.is_some()),
             ("FilterExpression", self.filter_expression.is_some()),
+            ("KeyConditionExpression", key_expression),
         ];
-        expressions.extend(own);
         let others = [
             ("AttributesToGet", self.attributes_to_get.is_some()),
             (self.filter.0, self.filter.1.is_some()),
             ("ConditionalOperator", self.conditional_operator.is_some()),
+            ("KeyConditions", key_conditions && key_expression),
         ];
         one_style(&expressions, &others)
+    }
+
+    /// Reads what was there before expressions, and where to start: it is looked at before expressions are.
+    pub(super) fn older(&mut self) -> Result<Older, Fault> {
+        let (parameter, filter) = (self.filter.0, self.filter.1.take());
+        let is_filtered = filter.is_some();
+        let filter = legacy::filter(filter, self.conditional_operator.as_deref());
+        let projection = self.attributes_to_get.take().map(legacy::attributes_to_get).transpose();
+        // Of two that are wrong a query tells of the filter, and a scan of the attributes.
+        let (filter, projection) = match parameter {
+            "QueryFilter" => filter.and_then(|filter| Ok((filter, projection?)))?,
+            _ => projection.and_then(|projection| Ok((filter?, projection)))?,
+        };
+        let start = self.exclusive_start_key.take();
+        let start = start.map(|start| start.item_for(START_INVALID)).transpose()?;
+        Ok(Older { is_filtered, filter, projection, start })
+    }
+
+    /// Reads the expressions that queries and scans have in common.
+    pub(super) fn expressed(&self, older: Older, expressions: &mut Expressions) -> Result<Older, Fault> {
+        let filter = self.filter_expression.as_deref().map(|text| expressions.filter(text)).transpose()?;
+        let projection =
+            self.projection_expression.as_deref().map(|text| expressions.projection(text)).transpose()?;
+        Ok(Older { filter: filter.or(older.filter), projection: projection.or(older.projection), ..older })
     }
 
     /// Looks at the table and decides what is read of it.
     pub(super) async fn plan(
         self,
         context: &Context,
-        expressions: &mut Expressions,
+        older: Older,
         capacity: Detail,
         table: TableName,
     ) -> Result<Plan, Fault> {
-        let older_filter = self.filter.1.is_some();
-        let filter = self.filter(expressions)?;
-        let projection = match (&self.projection_expression, self.attributes_to_get) {
-            (Some(text), _) => Some(expressions.projection(text)?),
-            (None, Some(names)) => Some(legacy::attributes_to_get(names)?),
-            (None, None) => None,
-        };
-        let start = self.exclusive_start_key.map(Attributes::item).transpose()?;
+        let Older { filter, projection, start, is_filtered } = older;
         let index = self.index_name.as_deref().map(index_name).transpose()?;
+        check_ready(context, &table).await?;
         let options = context.ports.tables.table(&table).await.map_err(fault)?.options;
         let index = index.map(|name| options.index(&table, &name).cloned()).transpose().map_err(fault)?;
         let consistent = self.consistent_read.unwrap_or(false);
@@ -132,15 +170,14 @@ impl Parameters {
         if let Some(index) = &index {
             check_shown(&options, index, &reading)?;
         }
-        Ok(Plan { table, options, index, reading, capacity, older_filter })
+        Ok(Plan { table, options, index, reading, capacity, everything, older_filter: is_filtered })
     }
+}
 
-    fn filter(&self, expressions: &mut Expressions) -> Result<Option<Condition>, Fault> {
-        match &self.filter_expression {
-            Some(text) => expressions.filter(text).map(Some),
-            None => legacy::filter(self.filter.1.clone(), self.conditional_operator.as_deref()),
-        }
-    }
+/// The name of a parameter as findings spell it.
+fn camel(parameter: &str) -> String {
+    let (first, rest) = parameter.split_at(1);
+    first.to_ascii_lowercase() + rest
 }
 
 /// Which attributes can be selected how.
@@ -164,15 +201,6 @@ fn check_select(
         }
         (Some("ALL_PROJECTED_ATTRIBUTES"), _, None) => {
             "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName".to_string()
-        }
-        (Some("ALL_ATTRIBUTES"), _, Some(index))
-            if index.scope == IndexScope::Global && index.projection != IndexProjection::All =>
-        {
-            format!(
-                "{INVALID} Select type ALL_ATTRIBUTES is not supported for global secondary index {} because its \
-                 projection type is not ALL",
-                index.name
-            )
         }
         _ => return Ok(()),
     };
@@ -198,21 +226,67 @@ fn check_shown(options: &TableOptions, index: &IndexOptions, reading: &Reading) 
 }
 
 impl Plan {
-    /// Whether the start of the page lies in the table or index.
+    /// Whether the start of the page has as many attributes as it must.
     pub(super) fn check_start(&self) -> Result<(), Fault> {
         let Some(start) = &self.reading.start else { return Ok(()) };
-        let attributes = self.options.place_attributes(self.index.as_ref(), start);
         let keys = std::iter::once(&self.options.key).chain(self.index.as_ref().map(|index| &index.key));
-        let parts: Vec<_> = keys.flat_map(KeySchema::attributes).collect();
-        let present = parts.iter().all(|part| start.get(&part.name).is_some());
-        if !present || attributes.len() != start.len() {
-            return Err(Fault::validation(START_INVALID));
+        let names: BTreeSet<_> = keys.flat_map(KeySchema::attributes).map(|part| &part.name).collect();
+        match names.len() == start.len() {
+            true => Ok(()),
+            false => Err(Fault::validation(START_INVALID)),
         }
-        let fits = |part: &&KeyAttribute| {
-            start.get(&part.name).is_some_and(|value| value.kind() == part.kind.kind())
+    }
+
+    /// Whether the start of the page has this part of the key.
+    pub(super) fn check_start_part(&self, part: &KeyAttribute) -> Result<(), Fault> {
+        match self.reading.start.as_ref().map(|start| start.get(&part.name)) {
+            Some(None) => Err(Fault::validation(START_INVALID)),
+            Some(Some(value)) if value.kind() != part.kind.kind() => Err(Fault::validation(NOT_THE_SCHEMA)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether nobody looks into the parts of keys, which have none.
+    pub(super) fn check_scalars(&self) -> Result<(), Fault> {
+        let paths = self.reading.projection.iter().flat_map(|projection| &projection.0);
+        let mut checked = check_scalars(&self.options, paths);
+        if let Some(filter) = &self.reading.filter {
+            filter.each_path(&mut |path| {
+                if checked.is_ok() {
+                    checked = check_scalars(&self.options, std::iter::once(path));
+                }
+            });
+        }
+        checked
+    }
+
+    /// Whether everything can be had, if it is asked for.
+    pub(super) fn check_everything(&self) -> Result<(), Fault> {
+        match &self.index {
+            Some(index)
+                if self.everything
+                    && index.scope == IndexScope::Global
+                    && index.projection != IndexProjection::All =>
+            {
+                Err(Fault::validation(format!(
+                    "{INVALID} Select type ALL_ATTRIBUTES is not supported for global secondary index {} because its \
+                     projection type is not ALL",
+                    index.name
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the start of the page is the key of an item, beside what it is in an index.
+    pub(super) fn check_start_item(&self) -> Result<(), Fault> {
+        let Some(start) = &self.reading.start else { return Ok(()) };
+        let key = match &self.index {
+            Some(_) => self.options.place_attributes(None, start),
+            None => start.clone(),
         };
-        if !parts.iter().all(fits) {
-            return Err(Fault::validation(NOT_THE_SCHEMA));
+        if let Some(wrong) = of_key(&key, &self.options.key) {
+            return Err(Fault::validation(format!("{START_INVALID}: {}", wrong.words)));
         }
         match self.options.place(self.index.as_ref(), start) {
             Ok(_) => Ok(()),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::attribute::{Attribute, Attributes};
 use super::expression::Expressions;
-use super::legacy::Demand;
+use super::legacy::{self, Demand};
 use super::names::table_name;
 use super::reading::{Parameters, Plan, Response};
 use crate::context::Context;
@@ -20,11 +20,11 @@ use crate::validation::Validation;
 pub(super) struct Request {
     table_name: Option<String>,
     index_name: Option<String>,
-    segment: Option<i64>,
-    total_segments: Option<i64>,
+    segment: Option<i32>,
+    total_segments: Option<i32>,
     select: Option<String>,
     consistent_read: Option<bool>,
-    limit: Option<i64>,
+    limit: Option<i32>,
     exclusive_start_key: Option<Attributes>,
     filter_expression: Option<String>,
     projection_expression: Option<String>,
@@ -56,28 +56,39 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let mut validation = Validation::default();
     let capacity = parameters.check(&mut validation);
     let segments_max = i64::from(SCAN_SEGMENTS_MAX);
-    validation.range("totalSegments", request.total_segments, 1..=segments_max);
-    validation.range("segment", request.segment, 0..=segments_max - 1);
+    validation.range("totalSegments", request.total_segments.map(i64::from), 1..=segments_max);
+    validation.range("segment", request.segment.map(i64::from), 0..=segments_max - 1);
+    legacy::check_attributes_to_get(&mut validation, &parameters.attributes_to_get);
     validation.done()?;
     let table = table_name(parameters.table_name.as_deref())?;
-    let segment = segment(request.segment, request.total_segments)?;
     parameters.one_style(None)?;
-    let mut expressions = Expressions::new(
-        parameters.expression_attribute_names.take(),
-        parameters.expression_attribute_values.take(),
-        &[("FilterExpression", parameters.filter_expression.as_deref())],
-        &[("ProjectionExpression", parameters.projection_expression.as_deref())],
-    )?;
-    let plan = parameters.plan(context, &mut expressions, capacity, table).await?;
+    let filter = parameters.filter_expression.clone();
+    let projection = parameters.projection_expression.clone();
+    let with_values = [("FilterExpression", filter.as_deref())];
+    let others = [("ProjectionExpression", projection.as_deref())];
+    let names = parameters.expression_attribute_names.take();
+    let values = parameters.expression_attribute_values.take();
+    Expressions::check_given(&names, &values, &with_values, &others)?;
+    let older = parameters.older()?;
+    let segment = segment(request.segment, request.total_segments)?;
+    let mut expressions = Expressions::new(names, values, &with_values, &others)?;
+    let older = parameters.expressed(older, &mut expressions)?;
     expressions.finish()?;
-    plan.check_start()?;
+    let plan = parameters.plan(context, older, capacity, table).await?;
+    if let Some(index) = &plan.index {
+        plan.check_start()?;
+        index.key.attributes().try_for_each(|part| plan.check_start_part(part))?;
+    }
+    plan.check_everything()?;
+    plan.check_start_item()?;
     check_segment(&plan, segment)?;
+    plan.check_scalars()?;
     let scan = Scan { segment, reading: plan.reading.clone() };
     let page = context.ports.tables.scan(&plan.table, scan).await;
     plan.answer_scan(page)
 }
 
-fn segment(segment: Option<i64>, total: Option<i64>) -> Result<Option<Segment>, Fault> {
+fn segment(segment: Option<i32>, total: Option<i32>) -> Result<Option<Segment>, Fault> {
     match (segment, total) {
         (None, None) => Ok(None),
         (Some(_), None) => Err(Fault::validation(

@@ -9,7 +9,7 @@ use anabranch_model::table::{
 use serde::{Deserialize, Serialize};
 
 use super::attribute::INVALID;
-use super::names::index_name;
+use super::names::{check_name, index_name};
 use crate::fault::Fault;
 use crate::list::{ENTRIES_MAX, some_bounded};
 use crate::validation::Validation;
@@ -23,7 +23,7 @@ const VIEWS: [(&str, ChangeView); 4] = [
 
 /// The kind of an attribute that is part of a key.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
+#[serde(rename = "AttributeDefinition", rename_all = "PascalCase", default)]
 pub(super) struct Definition {
     attribute_name: Option<String>,
     attribute_type: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct Definition {
 
 /// A part of a key.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
+#[serde(rename = "KeySchemaElement", rename_all = "PascalCase", default)]
 pub(crate) struct Element {
     attribute_name: Option<String>,
     key_type: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct Element {
 
 /// What an index shows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
+#[serde(rename = "Projection", rename_all = "PascalCase", default)]
 pub(super) struct ProjectionBody {
     projection_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,21 +48,70 @@ pub(super) struct ProjectionBody {
 
 /// An index that is asked for.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
+#[serde(rename = "GlobalSecondaryIndex", rename_all = "PascalCase", default)]
 pub(super) struct IndexBody {
     index_name: Option<String>,
     #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     key_schema: Option<Vec<Element>>,
     projection: Option<ProjectionBody>,
-    provisioned_throughput: Option<Throughput>,
+    provisioned_throughput: Option<ThroughputBody>,
 }
 
 /// Capacity that is asked for.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename = "ProvisionedThroughput", rename_all = "PascalCase", default)]
+pub(super) struct ThroughputBody {
+    read_capacity_units: Option<i64>,
+    write_capacity_units: Option<i64>,
+}
+
+/// Capacity that was ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct Throughput {
     pub(super) read_capacity_units: i64,
     pub(super) write_capacity_units: i64,
+}
+
+/// Most units that can be ordered.
+const CAPACITY_UNITS_MAX: i64 = 1_000_000_000_000;
+
+impl ThroughputBody {
+    /// Capacity is ordered in whole units.
+    pub(super) fn check(&self, validation: &mut Validation, field: &str) {
+        let units = [
+            ("writeCapacityUnits", self.write_capacity_units),
+            ("readCapacityUnits", self.read_capacity_units),
+        ];
+        for (member, units) in units {
+            let field = format!("{field}.{member}");
+            validation.required(&field, &units).range(&field, units, 1..=i64::MAX);
+        }
+    }
+
+    /// What is ordered. Both units have been found to be there.
+    pub(super) fn ordered(&self) -> Throughput {
+        Throughput {
+            read_capacity_units: self.read_capacity_units.unwrap_or_default(),
+            write_capacity_units: self.write_capacity_units.unwrap_or_default(),
+        }
+    }
+}
+
+impl Throughput {
+    /// Whether so much can be ordered for a table.
+    pub(super) fn check_bounds(&self) -> Result<(), Fault> {
+        let units = [
+            ("ReadCapacityUnits", self.read_capacity_units),
+            ("WriteCapacityUnits", self.write_capacity_units),
+        ];
+        match units.iter().find(|(_, units)| *units > CAPACITY_UNITS_MAX) {
+            Some((name, units)) => {
+                Err(Fault::validation(format!("Given value {units} for {name} is out of bounds")))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// Whether changes are written down.
@@ -81,10 +130,8 @@ fn invalid(why: impl std::fmt::Display) -> Fault {
     Fault::validation(format!("{INVALID} {why}"))
 }
 
-/// The kinds that a call defines.
-pub(super) fn kinds(definitions: &[Definition]) -> Result<Kinds, Fault> {
-    let mut kinds = Kinds::new();
-    let mut validation = Validation::default();
+/// Checks the shape of definitions before what they say.
+pub(super) fn check_definitions(validation: &mut Validation, definitions: &[Definition]) {
     for (at, definition) in definitions.iter().enumerate() {
         let field = |member: &str| format!("attributeDefinitions.{}.member.{member}", at + 1);
         validation.required(&field("attributeName"), &definition.attribute_name);
@@ -92,7 +139,11 @@ pub(super) fn kinds(definitions: &[Definition]) -> Result<Kinds, Fault> {
         validation.length(&field("attributeName"), definition.attribute_name.as_deref(), 1..=255);
         validation.one_of(&field("attributeType"), definition.attribute_type.as_deref(), &["B", "N", "S"]);
     }
-    validation.done()?;
+}
+
+/// The kinds that a call defines.
+pub(super) fn kinds(definitions: &[Definition]) -> Result<Kinds, Fault> {
+    let mut kinds = Kinds::new();
     for Definition { attribute_name, attribute_type } in definitions {
         let kind = match attribute_type.as_deref() {
             Some("N") => KeyKind::Number,
@@ -110,10 +161,9 @@ pub(super) fn kinds(definitions: &[Definition]) -> Result<Kinds, Fault> {
 /// Checks the shape of a key before what it says.
 pub(super) fn check_elements(validation: &mut Validation, field: &str, elements: &Option<Vec<Element>>) {
     validation.required(field, elements);
-    let elements = elements.as_deref().unwrap_or_default();
-    if !elements.is_empty() {
-        validation.size(field, "[...]", elements.len(), 1..=2);
-    }
+    let Some(elements) = elements else { return };
+    let shown = if elements.is_empty() { "[]" } else { "[...]" };
+    validation.size(field, shown, elements.len(), 1..=2);
     for (at, element) in elements.iter().enumerate() {
         let field = |member: &str| format!("{field}.{}.member.{member}", at + 1);
         validation.required(&field("attributeName"), &element.attribute_name);
@@ -123,15 +173,35 @@ pub(super) fn check_elements(validation: &mut Validation, field: &str, elements:
     }
 }
 
-/// The key that elements describe.
-pub(super) fn key_schema(
-    elements: &[Element],
-    kinds: &Kinds,
-    index: Option<&str>,
-) -> Result<KeySchema, Fault> {
+/// The key of a table.
+pub(super) fn table_key(elements: &[Element], kinds: &Kinds) -> Result<KeySchema, Fault> {
+    if elements.len() > kinds.len() {
+        return Err(Fault::validation("Invalid KeySchema: Some index key attribute have no definition"));
+    }
+    key_schema(elements, kinds)
+}
+
+/// The key that elements describe. Names are looked at first, then what the elements are.
+fn key_schema(elements: &[Element], kinds: &Kinds) -> Result<KeySchema, Fault> {
+    let names: Vec<_> = elements.iter().filter_map(|element| element.attribute_name.clone()).collect();
+    if names.iter().any(|name| !kinds.contains_key(name)) {
+        let defined: Vec<_> = kinds.keys().map(String::as_str).collect();
+        return Err(invalid(format_args!(
+            "Some index key attributes are not defined in AttributeDefinitions. Keys: [{}], AttributeDefinitions: [{}]",
+            names.join(", "),
+            defined.join(", ")
+        )));
+    }
+    if names.len() == 2 && names[0] == names[1] {
+        return Err(Fault::validation(
+            "Both the Hash Key and the Range Key element in the KeySchema have the same name",
+        ));
+    }
     let is = |element: &Element, kind: &str| element.key_type.as_deref() == Some(kind);
     let (hash, range) = match elements {
-        [] => return Err(invalid("Invalid KeySchema: Some index key attribute have no definition")),
+        [] => {
+            return Err(Fault::validation("Invalid KeySchema: Some index key attribute have no definition"));
+        }
         [hash, ..] if !is(hash, "HASH") => {
             return Err(Fault::validation(
                 "Invalid KeySchema: The first KeySchemaElement is not a HASH key type",
@@ -144,28 +214,12 @@ pub(super) fn key_schema(
         }
         [hash, rest @ ..] => (hash, rest.first()),
     };
-    let names: Vec<_> = elements.iter().filter_map(|element| element.attribute_name.clone()).collect();
-    if names.len() == 2 && names[0] == names[1] {
-        return Err(Fault::validation(
-            "Both the Hash Key and the Range Key element in the KeySchema have the same name",
-        ));
-    }
+    // Every name has been found to be defined.
     let attribute = |element: &Element| {
         let name = element.attribute_name.clone().unwrap_or_default();
-        match kinds.get(&name) {
-            Some(kind) => Ok(KeyAttribute { name, kind: *kind }),
-            None => {
-                let what = if index.is_some() { "index key attributes" } else { "key attributes" };
-                let defined: Vec<_> = kinds.keys().map(String::as_str).collect();
-                Err(invalid(format_args!(
-                    "Some {what} are not defined in AttributeDefinitions. Keys: [{}], AttributeDefinitions: [{}]",
-                    names.join(", "),
-                    defined.join(", ")
-                )))
-            }
-        }
+        KeyAttribute { kind: kinds.get(&name).copied().unwrap_or(KeyKind::Text), name }
     };
-    Ok(KeySchema { hash: attribute(hash)?, range: range.map(attribute).transpose()? })
+    Ok(KeySchema { hash: attribute(hash), range: range.map(attribute) })
 }
 
 impl IndexBody {
@@ -173,36 +227,63 @@ impl IndexBody {
     pub(super) fn check(&self, validation: &mut Validation, field: &str) {
         let member = |member: &str| format!("{field}.{member}");
         validation.required(&member("indexName"), &self.index_name);
-        validation.length(&member("indexName"), self.index_name.as_deref(), 3..=255);
-        validation.required(&member("projection"), &self.projection);
+        check_name(validation, &member("indexName"), self.index_name.as_deref());
         check_elements(validation, &member("keySchema"), &self.key_schema);
-        let projection =
-            self.projection.as_ref().and_then(|projection| projection.projection_type.as_deref());
-        validation.one_of(&member("projection.projectionType"), projection, &["ALL", "INCLUDE", "KEYS_ONLY"]);
-        let names =
-            self.projection.iter().flat_map(|projection| projection.non_key_attributes.iter().flatten());
-        for (at, name) in names.enumerate() {
-            let field = format!("projection.nonKeyAttributes.{}.member", at + 1);
-            validation.length(&member(&field), Some(name), 1..=255);
+        validation.required(&member("projection"), &self.projection);
+        if let Some(projection) = &self.projection {
+            projection.check(validation, &member("projection"));
         }
+        if let Some(throughput) = &self.provisioned_throughput {
+            throughput.check(validation, &member("provisionedThroughput"));
+        }
+    }
+
+    /// What it is called.
+    pub(super) fn name(&self) -> &str {
+        self.index_name.as_deref().unwrap_or_default()
     }
 
     /// What was ordered for the index, if anything.
     pub(super) fn throughput(&self) -> Option<(String, Throughput)> {
-        Some((self.index_name.clone()?, self.provisioned_throughput?))
+        Some((self.index_name.clone()?, self.provisioned_throughput?.ordered()))
     }
 
-    /// The index.
-    pub(super) fn options(&self, scope: IndexScope, kinds: &Kinds) -> Result<IndexOptions, Fault> {
-        let name = self.index_name.as_deref().unwrap_or_default();
-        let elements = self.key_schema.as_deref().unwrap_or_default();
-        let key = key_schema(elements, kinds, Some(name))?;
+    /// The index: a local one if it shares the hash attribute of this key of a table.
+    pub(super) fn options(&self, kinds: &Kinds, local_to: Option<&KeySchema>) -> Result<IndexOptions, Fault> {
+        let name = self.name();
+        let key = key_schema(self.key_schema.as_deref().unwrap_or_default(), kinds)?;
+        if let Some(table) = local_to {
+            if key.range.is_none() {
+                return Err(invalid(format_args!(
+                    "Index KeySchema does not have a range key for index: {name}"
+                )));
+            }
+            if key.hash.name != table.hash.name {
+                return Err(invalid(format_args!(
+                    "Index KeySchema does not have the same leading hash key as table KeySchema for index: {name}. \
+                     index hash key: {}, table hash key: {}",
+                    key.hash.name, table.hash.name
+                )));
+            }
+        }
         let projection = self.projection.clone().unwrap_or_default().projection()?;
+        let scope = if local_to.is_some() { IndexScope::Local } else { IndexScope::Global };
         Ok(IndexOptions { name: index_name(name)?, scope, key, projection })
     }
 }
 
 impl ProjectionBody {
+    fn check(&self, validation: &mut Validation, field: &str) {
+        let kinds = &["ALL", "INCLUDE", "KEYS_ONLY"];
+        validation.one_of(&format!("{field}.projectionType"), self.projection_type.as_deref(), kinds);
+        let Some(names) = &self.non_key_attributes else { return };
+        let field = format!("{field}.nonKeyAttributes");
+        validation.size(&field, "[]", names.len(), 1..=usize::MAX);
+        for (at, name) in names.iter().enumerate() {
+            validation.length(&format!("{field}.{}.member", at + 1), Some(name), 1..=255);
+        }
+    }
+
     fn projection(self) -> Result<IndexProjection, Fault> {
         let attributes = self.non_key_attributes;
         match (self.projection_type.as_deref(), attributes) {

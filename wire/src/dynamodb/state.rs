@@ -1,6 +1,12 @@
 //! What DynamoDB remembers between calls: who is changing a table.
 
+use anabranch_model::TableName;
+use anabranch_model::table::TableSummary;
 use tokio::sync::{Mutex, MutexGuard};
+
+use super::errors::{in_use, not_found};
+use crate::context::Context;
+use crate::fault::Fault;
 
 /// What is remembered. Nothing of it outlives the server.
 #[derive(Default)]
@@ -13,5 +19,32 @@ impl State {
     /// Keeps others from making, changing and deleting tables.
     pub(super) async fn changing(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().await
+    }
+}
+
+/// Whether a table says that it is not ready yet.
+pub(super) fn is_new(context: &Context, table: &TableSummary) -> bool {
+    !context.transition.is_zero() && context.clock.now().since(table.created_at) < context.transition
+}
+
+/// Refuses calls about the items of a table that is not ready yet: to them it is not there.
+pub(super) async fn check_ready(context: &Context, table: &TableName) -> Result<(), Fault> {
+    if context.transition.is_zero() {
+        return Ok(());
+    }
+    match context.ports.tables.table(table).await {
+        Ok(summary) if is_new(context, &summary) => Err(not_found("Requested resource not found")),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses changes to a table that is not ready yet.
+pub(super) fn check_made(context: &Context, table: &TableSummary) -> Result<(), Fault> {
+    match is_new(context, table) {
+        true => Err(in_use(format!(
+            "Attempt to change a resource which is still in use: Table is being created: {}",
+            table.name
+        ))),
+        false => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::names::table_of_resource;
+use super::names::{resource, resource_not_found, table_of_resource};
 use super::tags::{self, Tag};
 use crate::answer::Nothing;
 use crate::context::Context;
@@ -19,11 +19,15 @@ pub(super) struct Request {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
+    let arn = resource(request.resource_arn.as_deref())?;
     Validation::default().required("tags", &request.tags).done()?;
-    let table = table_of_resource(request.resource_arn.as_deref())?;
+    let table = table_of_resource(arn)?;
     let tags = request.tags.unwrap_or_default();
+    if tags.is_empty() {
+        return Err(Fault::validation("Atleast one Tag needs to be provided as Input."));
+    }
     tags::check(&tags)?;
     let _changing = context.dynamodb.changing().await;
-    tags::put(context, &table, tags).await?;
+    tags::put(context, &table, tags).await.map_err(|fault| resource_not_found(fault, arn))?;
     Ok(Nothing)
 }

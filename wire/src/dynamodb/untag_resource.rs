@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::names::table_of_resource;
+use super::names::{resource, table_of_resource};
 use super::tags;
 use crate::answer::Nothing;
 use crate::context::Context;
@@ -17,13 +17,18 @@ pub(super) struct Request {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
+    let arn = resource(request.resource_arn.as_deref())?;
     let mut validation = Validation::default();
     validation.required("tagKeys", &request.tag_keys);
     for (at, key) in request.tag_keys.iter().flatten().enumerate() {
         validation.length(&format!("tagKeys.{}.member", at + 1), Some(key), 1..=128);
     }
     validation.done()?;
-    let table = table_of_resource(request.resource_arn.as_deref())?;
-    tags::remove(context, &table, request.tag_keys.unwrap_or_default()).await?;
+    let table = table_of_resource(arn)?;
+    let keys = request.tag_keys.unwrap_or_default();
+    if keys.is_empty() {
+        return Err(Fault::validation("Atleast one Tag Key needs to be provided as Input."));
+    }
+    tags::remove(context, &table, keys).await?;
     Ok(Nothing)
 }

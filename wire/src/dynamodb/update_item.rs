@@ -9,7 +9,7 @@ use super::attribute::{Attribute, Attributes};
 use super::explain::WRONG_TYPE;
 use super::expression::{Expressions, one_style};
 use super::legacy::{self, AttributeUpdate, Expected};
-use super::names::table_name;
+use super::names::{check_table, table_name};
 use super::write::{self, Wanted, Written};
 use crate::context::Context;
 use crate::fault::Fault;
@@ -35,7 +35,8 @@ pub(super) struct Request {
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Written, Fault> {
     let mut validation = Validation::default();
-    validation.required("tableName", &request.table_name).required("key", &request.key);
+    check_table(&mut validation, request.table_name.as_deref());
+    validation.required("key", &request.key);
     let wanted = Wanted::read(
         &mut validation,
         [
@@ -57,13 +58,11 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Writte
             ("ConditionalOperator", request.conditional_operator.is_some() && any),
         ],
     )?;
-    let mut expressions = Expressions::new(
-        request.expression_attribute_names,
-        request.expression_attribute_values,
-        &[("UpdateExpression", update), ("ConditionExpression", condition)],
-        &[],
-    )?;
+    let given = [("UpdateExpression", update), ("ConditionExpression", condition)];
+    let (names, values) = (request.expression_attribute_names, request.expression_attribute_values);
+    Expressions::check_given(&names, &values, &given, &[])?;
     let key = request.key.map_or_else(|| Ok(Default::default()), Attributes::item)?;
+    let mut expressions = Expressions::new(names, values, &given, &[])?;
     let older = request.attribute_updates.is_some();
     let update = match (update, request.attribute_updates) {
         (Some(text), _) => expressions.update(text)?,

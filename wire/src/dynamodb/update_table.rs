@@ -1,16 +1,21 @@
 //! UpdateTable.
 
+use std::collections::BTreeSet;
+
 use anabranch_model::TableName;
-use anabranch_model::table::{Alteration, ChangeView, IndexScope, TableSummary};
+use anabranch_model::table::{Alteration, ChangeView, TableSummary};
 use serde::{Deserialize, Serialize};
 
 use super::attribute::{INVALID, type_name};
-use super::create_table::{TABLE_CLASSES, check_throughput};
+use super::create_table::TABLE_CLASSES;
 use super::description::{Description, describe};
 use super::errors::table_fault;
-use super::names::{index_name, table_name};
-use super::schema::{Definition, IndexBody, Kinds, StreamSpecification, Throughput, kinds};
+use super::names::{check_name, check_own_table, index_name, table_name};
+use super::schema::{
+    Definition, IndexBody, Kinds, StreamSpecification, Throughput, ThroughputBody, check_definitions, kinds,
+};
 use super::settings::Settings;
+use super::state::check_made;
 use crate::context::Context;
 use crate::dynamodb_streams;
 use crate::fault::Fault;
@@ -24,7 +29,7 @@ pub(super) struct Request {
     #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     attribute_definitions: Option<Vec<Definition>>,
     billing_mode: Option<String>,
-    provisioned_throughput: Option<Throughput>,
+    provisioned_throughput: Option<ThroughputBody>,
     #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     global_secondary_index_updates: Option<Vec<IndexUpdate>>,
     stream_specification: Option<StreamSpecification>,
@@ -34,18 +39,26 @@ pub(super) struct Request {
 
 /// A change to one index.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename = "GlobalSecondaryIndexUpdate", rename_all = "PascalCase")]
 struct IndexUpdate {
     create: Option<IndexBody>,
-    update: Option<NamedIndex>,
+    update: Option<ThroughputUpdate>,
     delete: Option<NamedIndex>,
 }
 
+/// Other capacity for an index.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename = "UpdateGlobalSecondaryIndexAction", rename_all = "PascalCase")]
+struct ThroughputUpdate {
+    index_name: Option<String>,
+    provisioned_throughput: Option<ThroughputBody>,
+}
+
+/// An index that goes.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "DeleteGlobalSecondaryIndexAction", rename_all = "PascalCase")]
 struct NamedIndex {
     index_name: Option<String>,
-    provisioned_throughput: Option<Throughput>,
 }
 
 #[derive(Debug, Serialize)]
@@ -59,6 +72,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let table = table_name(request.table_name.as_deref())?;
     let _changing = context.dynamodb.changing().await;
     let before = context.ports.tables.table(&table).await.map_err(table_fault)?;
+    check_made(context, &before)?;
     let mut settings = Settings::load(context, &table).await?;
     let alterations = request.alterations(&before)?;
     request.set(&mut settings, &before)?;
@@ -78,37 +92,45 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
 impl Request {
     fn check(&self) -> Result<(), Fault> {
         let mut validation = Validation::default();
+        check_own_table(&mut validation, self.table_name.as_deref())?;
         validation
-            .required("tableName", &self.table_name)
             .one_of("billingMode", self.billing_mode.as_deref(), &["PROVISIONED", "PAY_PER_REQUEST"])
             .one_of("tableClass", self.table_class.as_deref(), TABLE_CLASSES);
-        check_throughput(&mut validation, "provisionedThroughput", self.provisioned_throughput);
+        check_definitions(&mut validation, self.attribute_definitions.as_deref().unwrap_or_default());
+        if let Some(throughput) = &self.provisioned_throughput {
+            throughput.check(&mut validation, "provisionedThroughput");
+        }
         for (at, update) in self.global_secondary_index_updates.iter().flatten().enumerate() {
-            let field = format!("globalSecondaryIndexUpdates.{}.member", at + 1);
-            if let Some(create) = &update.create {
-                create.check(&mut validation, &format!("{field}.create"));
-            }
-            for (name, named) in [("update", &update.update), ("delete", &update.delete)] {
-                if let Some(named) = named {
-                    let field = format!("{field}.{name}");
-                    validation.required(&format!("{field}.indexName"), &named.index_name);
-                    let field = format!("{field}.provisionedThroughput");
-                    check_throughput(&mut validation, &field, named.provisioned_throughput);
-                }
-            }
+            update.check(&mut validation, &format!("globalSecondaryIndexUpdates.{}.member", at + 1));
         }
         validation.done()?;
-        let nothing = self.billing_mode.is_none()
-            && self.provisioned_throughput.is_none()
-            && self.global_secondary_index_updates.as_ref().is_none_or(Vec::is_empty)
-            && self.stream_specification.is_none()
-            && self.deletion_protection_enabled.is_none()
-            && self.table_class.is_none();
-        if nothing {
+        if self.provisioned_throughput.is_none() && self.is_about_throughput_only() {
             return Err(Fault::validation(
                 "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates \
                  or SSESpecification or ReplicaUpdates is required",
             ));
+        }
+        if let Some(throughput) = &self.provisioned_throughput {
+            throughput.ordered().check_bounds()?;
+        }
+        self.check_updates()
+    }
+
+    /// Each entry says something, and about another index.
+    fn check_updates(&self) -> Result<(), Fault> {
+        let mut named = BTreeSet::new();
+        for update in self.global_secondary_index_updates.iter().flatten() {
+            let Some(name) = update.index() else {
+                return Err(Fault::validation(format!(
+                    "{INVALID} One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, \
+                     GlobalSecondaryIndexUpdate.Delete must not be null"
+                )));
+            };
+            if !named.insert(name) {
+                return Err(Fault::validation(format!(
+                    "{INVALID} Only one global secondary index update per index is allowed simultaneously. Index: {name}"
+                )));
+            }
         }
         Ok(())
     }
@@ -127,7 +149,7 @@ impl Request {
         for update in self.global_secondary_index_updates.iter().flatten() {
             match (&update.create, &update.update, &update.delete) {
                 (Some(create), None, None) => {
-                    let index = create.options(IndexScope::Global, &kinds)?;
+                    let index = create.options(&kinds, None)?;
                     check_known(&kinds, table)?;
                     if table.options.indexes.iter().any(|other| other.name == index.name) {
                         return Err(Fault::validation(format!(
@@ -146,17 +168,12 @@ impl Request {
                     }
                     alterations.push(Alteration::DropIndex(name));
                 }
-                (None, Some(_), None) => {}
+                // That there is something has been checked.
+                (None, Some(_), None) | (None, None, None) => {}
                 (Some(_), ..) | (_, Some(_), _) => {
                     return Err(Fault::validation(format!(
                         "{INVALID} Only one of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, \
                          GlobalSecondaryIndexUpdate.Delete can be given in one entry"
-                    )));
-                }
-                (None, None, None) => {
-                    return Err(Fault::validation(format!(
-                        "{INVALID} One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, \
-                         GlobalSecondaryIndexUpdate.Delete must not be null"
                     )));
                 }
             }
@@ -167,40 +184,54 @@ impl Request {
         Ok(alterations)
     }
 
+    fn is_about_throughput_only(&self) -> bool {
+        self.billing_mode.is_none()
+            && self.global_secondary_index_updates.as_ref().is_none_or(Vec::is_empty)
+            && self.stream_specification.is_none()
+            && self.deletion_protection_enabled.is_none()
+            && self.table_class.is_none()
+    }
+
     /// What changes in the settings.
     fn set(&self, settings: &mut Settings, table: &TableSummary) -> Result<(), Fault> {
-        match (self.billing_mode.as_deref(), self.provisioned_throughput) {
-            (Some("PAY_PER_REQUEST"), Some(_)) => {
-                return Err(Fault::validation(format!(
-                    "{INVALID} Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is \
-                     PAY_PER_REQUEST"
-                )));
-            }
+        let ordered = self.provisioned_throughput.as_ref().map(ThroughputBody::ordered);
+        match (self.billing_mode.as_deref(), ordered) {
             (Some("PAY_PER_REQUEST"), None) => {
                 settings.throughput = None;
                 settings.index_throughput.clear();
             }
-            (Some(_), None) if settings.throughput.is_none() => {
+            (Some("PROVISIONED"), None) if settings.throughput.is_none() => {
                 return Err(Fault::validation(format!(
-                    "{INVALID} ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is \
-                     PROVISIONED"
+                    "{INVALID} ProvisionedThroughput must be specified when BillingMode is PROVISIONED"
                 )));
             }
-            (_, Some(ordered)) => settings.throughput = Some(ordered),
+            (mode, Some(ordered)) => {
+                if mode == Some("PAY_PER_REQUEST") || mode.is_none() && settings.throughput.is_none() {
+                    return Err(Fault::validation(format!(
+                        "{INVALID} Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode \
+                         is PAY_PER_REQUEST"
+                    )));
+                }
+                if self.is_about_throughput_only() && settings.throughput == Some(ordered) {
+                    return Err(unchanged(ordered));
+                }
+                settings.throughput = Some(ordered);
+            }
             (_, None) => {}
         }
         for update in self.global_secondary_index_updates.iter().flatten() {
             if let Some(create) = &update.create {
                 settings.index_throughput.extend(create.throughput());
             }
-            if let Some(NamedIndex { index_name: Some(name), provisioned_throughput }) = &update.update {
+            if let Some(ThroughputUpdate { index_name: Some(name), provisioned_throughput }) = &update.update
+            {
                 let known = index_name(name)?;
                 table.options.index(&table.name, &known).map_err(|_| {
                     super::errors::not_found(format!("Requested resource not found: Index: {name} not found"))
                 })?;
                 settings
                     .index_throughput
-                    .extend(provisioned_throughput.map(|ordered| (name.clone(), ordered)));
+                    .extend(provisioned_throughput.map(|asked| (name.clone(), asked.ordered())));
             }
             if let Some(name) = update.delete.as_ref().and_then(|delete| delete.index_name.as_ref()) {
                 settings.index_throughput.remove(name);
@@ -211,6 +242,50 @@ impl Request {
         settings.table_class = self.table_class.clone().or(settings.table_class.take());
         Ok(())
     }
+}
+
+impl IndexUpdate {
+    fn check(&self, validation: &mut Validation, field: &str) {
+        if let Some(create) = &self.create {
+            create.check(validation, &format!("{field}.create"));
+        }
+        if let Some(update) = &self.update {
+            let field = format!("{field}.update");
+            check_named(validation, &field, &update.index_name);
+            let field = format!("{field}.provisionedThroughput");
+            validation.required(&field, &update.provisioned_throughput);
+            if let Some(throughput) = &update.provisioned_throughput {
+                throughput.check(validation, &field);
+            }
+        }
+        if let Some(delete) = &self.delete {
+            check_named(validation, &format!("{field}.delete"), &delete.index_name);
+        }
+    }
+
+    /// The index that it is about. None if it is about nothing.
+    fn index(&self) -> Option<&str> {
+        let update = self.update.as_ref().and_then(|update| update.index_name.as_deref());
+        let create = || self.create.as_ref().map(IndexBody::name);
+        let delete = || self.delete.as_ref().and_then(|delete| delete.index_name.as_deref());
+        update.or_else(create).or_else(delete)
+    }
+}
+
+fn check_named(validation: &mut Validation, field: &str, name: &Option<String>) {
+    let field = format!("{field}.indexName");
+    validation.required(&field, name);
+    check_name(validation, &field, name.as_deref());
+}
+
+/// What is asked for is what is there.
+fn unchanged(Throughput { read_capacity_units: read, write_capacity_units: write }: Throughput) -> Fault {
+    Fault::validation(format!(
+        "The provisioned throughput for the table will not change. The requested value equals the current value. \
+         Current ReadCapacityUnits provisioned for the table: {read}. Requested ReadCapacityUnits: {read}. \
+         Current WriteCapacityUnits provisioned for the table: {write}. Requested WriteCapacityUnits: {write}. \
+         Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."
+    ))
 }
 
 /// An attribute of a key that is there already keeps its type.

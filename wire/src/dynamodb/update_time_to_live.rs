@@ -4,7 +4,7 @@ use anabranch_model::table::Alteration;
 use serde::{Deserialize, Serialize};
 
 use super::errors::table_fault;
-use super::names::table_name;
+use super::names::{check_own_table, table_name};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::validation::Validation;
@@ -32,9 +32,8 @@ pub(super) struct Response {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     const FIELD: &str = "timeToLiveSpecification";
     let mut validation = Validation::default();
-    validation
-        .required("tableName", &request.table_name)
-        .required(FIELD, &request.time_to_live_specification);
+    check_own_table(&mut validation, request.table_name.as_deref())?;
+    validation.required(FIELD, &request.time_to_live_specification);
     if let Some(specification) = &request.time_to_live_specification {
         let name = format!("{FIELD}.attributeName");
         validation.required(&format!("{FIELD}.enabled"), &specification.enabled);

@@ -12,6 +12,7 @@ use super::capacity::{Consumed, Cost, Detail};
 use super::explain::write_fault;
 use super::expression::Expressions;
 use super::legacy::{self, Expected};
+use super::state::check_ready;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::validation::Validation;
@@ -116,6 +117,7 @@ pub(super) async fn write(
     condition: Option<Condition>,
     wanted: Wanted,
 ) -> Result<Written, Fault> {
+    check_ready(context, &table).await?;
     let Wanted { capacity, metrics, returning, item_on_failure } = wanted;
     let metrics = if metrics { collection(context, &table, item_of(&action)).await } else { None };
     let write = Write { action: action.clone(), condition, returning, item_on_failure };

@@ -4,6 +4,7 @@ mod chunks;
 mod fault;
 mod form;
 mod query;
+mod shape;
 mod strict;
 mod xml;
 
@@ -58,6 +59,11 @@ impl Protocol {
 
     /// The value of a request. No body at all counts as one without members.
     pub(crate) fn parse<T: DeserializeOwned>(self, body: &[u8]) -> Result<T, Fault> {
+        self.parse_for("", body)
+    }
+
+    /// The value of a request to a service whose classes lie in a package, which some refusals name.
+    pub(crate) fn parse_for<T: DeserializeOwned>(self, package: &str, body: &[u8]) -> Result<T, Fault> {
         match self {
             Protocol::Cbor | Protocol::RpcCbor => {
                 let body = if body.is_empty() { &[0xa0] } else { body };
@@ -69,12 +75,12 @@ impl Protocol {
             }
             Protocol::Json10 | Protocol::Json11 | Protocol::Query | Protocol::Xml => {
                 let body = if body.is_empty() { b"{}" } else { body };
-                let room = Room::new(ENTRY_BYTES_FREE + ENTRY_BYTES_PER_BYTE * body.len());
+                let room = Room::new(ENTRY_BYTES_FREE + ENTRY_BYTES_PER_BYTE * body.len(), package);
                 let mut deserializer = serde_json::Deserializer::from_slice(body);
                 let value = T::deserialize(Strict::new(&mut deserializer, &room));
-                value
-                    .and_then(|value| deserializer.end().map(|()| value))
-                    .map_err(|error| Fault::serialization(error.to_string()))
+                value.and_then(|value| deserializer.end().map(|()| value)).map_err(|error| {
+                    Fault::serialization(room.into_refusal().unwrap_or_else(|| error.to_string()))
+                })
             }
         }
     }
@@ -119,7 +125,7 @@ impl Protocol {
 }
 
 fn parse_cbor<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
-    let room = Room::new(ENTRY_BYTES_FREE + ENTRY_BYTES_PER_BYTE_OF_CBOR * body.len());
+    let room = Room::new(ENTRY_BYTES_FREE + ENTRY_BYTES_PER_BYTE_OF_CBOR * body.len(), "");
     let mut deserializer = minicbor_serde::Deserializer::new(body);
     let value = T::deserialize(Strict::new(&mut deserializer, &room))
         .map_err(|error| Fault::serialization(error.to_string()))?;

@@ -14,13 +14,17 @@ const PARAMETER: &str = "KeyConditionExpression";
 pub(in crate::dynamodb) type KeyPart = BTreeMap<String, RangeCondition>;
 
 impl Expressions {
-    /// What a query asks of the attributes of the key.
-    pub(in crate::dynamodb) fn key_condition(&mut self, text: &str) -> Result<KeyPart, Fault> {
-        let condition = self.read_condition(PARAMETER, "a key condition", text)?;
-        let mut parts = KeyPart::new();
-        collect(condition, &mut parts)?;
-        Ok(parts)
+    /// The condition of a query on its key, as one of any kind.
+    pub(in crate::dynamodb) fn key_condition(&mut self, text: &str) -> Result<Condition, Fault> {
+        self.read_condition(PARAMETER, "a key condition", text)
     }
+}
+
+/// What a condition asks of the attributes of a key. That it can be asked is looked at behind all the expressions.
+pub(in crate::dynamodb) fn key_parts(condition: Condition) -> Result<KeyPart, Fault> {
+    let mut parts = KeyPart::new();
+    collect(condition, &mut parts)?;
+    Ok(parts)
 }
 
 fn collect(condition: Condition, parts: &mut KeyPart) -> Result<(), Fault> {
@@ -28,6 +32,8 @@ fn collect(condition: Condition, parts: &mut KeyPart) -> Result<(), Fault> {
         Condition::And(all) => return all.into_iter().try_for_each(|condition| collect(condition, parts)),
         Condition::Compare(one, Comparison::NotEqual, _) if path_of(&one).is_some() => return unknown("<>"),
         Condition::Compare(one, how, other) => compared(one, how, other)?,
+        Condition::Between(Operand::Value(_), ..) => return Err(not_first("BETWEEN")),
+        Condition::BeginsWith(Operand::Value(_), _) => return Err(not_first("begins_with")),
         Condition::Between(one, lower, upper) => {
             let (lower, upper) = (value(lower)?, value(upper)?);
             (path(one)?, RangeCondition::Between(lower, upper))
@@ -42,16 +48,22 @@ fn collect(condition: Condition, parts: &mut KeyPart) -> Result<(), Fault> {
         Condition::Not(_) => return unknown("NOT"),
     };
     if !path.steps.is_empty() {
-        return Err(Fault::validation(format!(
-            "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: {}; \
-             nested attributes are no keys",
-            path.attribute
-        )));
+        return Err(of_nested());
     }
     match parts.insert(path.attribute, asked) {
         Some(_) => Err(Fault::validation(format!("{PARAMETER}s must only contain one condition per key"))),
         None => Ok(()),
     }
+}
+
+fn of_nested() -> Fault {
+    Fault::validation(format!("{PARAMETER}s cannot have conditions on nested attributes"))
+}
+
+fn not_first(operator: &str) -> Fault {
+    Fault::validation(format!(
+        "Invalid condition in {PARAMETER}: {operator} operator must have the key attribute as its first operand"
+    ))
 }
 
 fn unknown(operator: &str) -> Result<(), Fault> {
@@ -61,6 +73,7 @@ fn unknown(operator: &str) -> Result<(), Fault> {
 /// A comparison, which may have its sides exchanged.
 fn compared(one: Operand, how: Comparison, other: Operand) -> Result<(Path, RangeCondition), Fault> {
     match (one, other) {
+        (Operand::Path(path), _) if !path.steps.is_empty() => Err(of_nested()),
         (Operand::Path(_), Operand::Path(_)) => Err(Fault::validation(format!(
             "Invalid condition in {PARAMETER}: Multiple attribute names used in one condition"
         ))),

@@ -22,11 +22,11 @@ use std::collections::BTreeMap;
 use anabranch_model::limits::ATTRIBUTE_NAME_BYTES_MAX;
 use anabranch_model::table::Value;
 
-use super::attribute::Attribute;
+use super::attribute::{Attribute, Complaint};
 use crate::fault::Fault;
 
 pub(super) use condition::shown;
-pub(super) use key_condition::KeyPart;
+pub(super) use key_condition::key_parts;
 
 /// Longest placeholder.
 const PLACEHOLDER_BYTES_MAX: usize = 255;
@@ -87,6 +87,27 @@ impl Expressions {
         with_values: &Given<'_>,
         others: &Given<'_>,
     ) -> Result<Self, Fault> {
+        Self::check_given(&names, &values, with_values, others)?;
+        let (names, values) = (checked_names(names)?, checked_values(values)?);
+        let substituted = names.values().map(|name| name.content.len()).sum::<usize>()
+            + values.values().map(|value| value.content.size()).sum::<usize>();
+        if substituted > SUBSTITUTED_BYTES_MAX {
+            return Err(Fault::validation(format!(
+                "ExpressionAttributeNames and ExpressionAttributeValues exceed the maximum size of \
+                 {SUBSTITUTED_BYTES_MAX} bytes"
+            )));
+        }
+        Ok(Expressions { names, values, copied: Copied::default() }.behind(Copied::default()))
+    }
+
+    /// Checks that there are expressions where there are placeholders. A call is refused for that before its items are
+    /// looked at, and for what the placeholders stand for afterwards.
+    pub(super) fn check_given(
+        names: &Option<BTreeMap<String, String>>,
+        values: &Option<BTreeMap<String, Attribute>>,
+        with_values: &Given<'_>,
+        others: &Given<'_>,
+    ) -> Result<(), Fault> {
         let any = |given: &Given<'_>| given.iter().any(|(_, text)| text.is_some());
         if names.is_some() && !any(with_values) && !any(others) {
             return Err(Fault::validation(
@@ -99,16 +120,7 @@ impl Expressions {
                 absent(with_values)
             )));
         }
-        let (names, values) = (checked_names(names)?, checked_values(values)?);
-        let substituted = names.values().map(|name| name.content.len()).sum::<usize>()
-            + values.values().map(|value| value.content.size()).sum::<usize>();
-        if substituted > SUBSTITUTED_BYTES_MAX {
-            return Err(Fault::validation(format!(
-                "ExpressionAttributeNames and ExpressionAttributeValues exceed the maximum size of \
-                 {SUBSTITUTED_BYTES_MAX} bytes"
-            )));
-        }
-        Ok(Expressions { names, values, copied: Copied::default() }.behind(Copied::default()))
+        Ok(())
     }
 
     /// The same, behind others of one call that share its memory for copies.
@@ -183,8 +195,8 @@ fn checked_values(
     let checked = values.into_iter().map(|(key, value)| match value.0 {
         // A value nests no deeper than an item may; the rest is checked with the item that it becomes part of.
         Ok(value) => Ok((key, Placeholder { bytes: memory_of(&value), content: value, used: false })),
-        Err(why) => {
-            Err(Fault::validation(format!("{PARAMETER} contains invalid value: {why} for key {key}")))
+        Err(Complaint { words, .. }) => {
+            Err(Fault::validation(format!("{PARAMETER} contains invalid value: {words} for key {key}")))
         }
     });
     checked.collect()

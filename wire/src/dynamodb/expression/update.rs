@@ -14,6 +14,8 @@ const PARAMETER: &str = "UpdateExpression";
 /// An update as it is written.
 #[derive(Default)]
 struct Raw {
+    /// The first section that is there twice.
+    twice: Option<&'static str>,
     set: Vec<(RawPath, RawValue)>,
     remove: Vec<RawPath>,
     add: Vec<(RawPath, String)>,
@@ -33,13 +35,18 @@ impl Expressions {
         let mut cursor = Cursor::new(PARAMETER, text)?;
         let raw = sections(&mut cursor)?;
         cursor.finish(|function| [IF_NOT_EXISTS, LIST_APPEND].contains(&function), "an update")?;
-        Resolver { parameter: PARAMETER, expressions: self }.update(&raw)
+        let mut resolver = Resolver { parameter: PARAMETER, expressions: self };
+        if let Some(name) = raw.twice {
+            return Err(resolver.refuse(format_args!(
+                "The \"{name}\" section can only be used once in an update expression;"
+            )));
+        }
+        resolver.update(&raw)
     }
 }
 
 fn sections(cursor: &mut Cursor<'_>) -> Result<Raw, Fault> {
     let mut raw = Raw::default();
-    let mut twice = None;
     while let Word::Keyword(keyword) = cursor.kind() {
         let (name, begun) = match keyword {
             Keyword::Set => ("SET", !raw.set.is_empty()),
@@ -50,7 +57,7 @@ fn sections(cursor: &mut Cursor<'_>) -> Result<Raw, Fault> {
         };
         cursor.take();
         if begun {
-            twice.get_or_insert(name);
+            raw.twice.get_or_insert(name);
         }
         loop {
             let path = cursor.path()?;
@@ -65,11 +72,9 @@ fn sections(cursor: &mut Cursor<'_>) -> Result<Raw, Fault> {
             }
         }
     }
-    match twice {
-        _ if cursor.kind() != Word::End => Err(cursor.syntax_error()),
-        Some(name) => Err(cursor
-            .refuse(format_args!("The \"{name}\" section can only be used once in an update expression;"))),
-        None => Ok(raw),
+    match cursor.kind() {
+        Word::End => Ok(raw),
+        _ => Err(cursor.syntax_error()),
     }
 }
 
