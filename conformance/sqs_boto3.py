@@ -208,7 +208,7 @@ def dead_letters(_):
             sqs.send_message_batch(QueueUrl=dead, Entries=[{"Id": str(n), "MessageBody": "m"} for n in range(10)])
     handle = sqs.start_message_move_task(SourceArn=arn, DestinationArn=attributes(sqs, live)["QueueArn"],
                                          MaxNumberOfMessagesPerSecond=1)["TaskHandle"]
-    refused("AWS.SimpleQueueService.UnsupportedOperation", sqs.start_message_move_task, SourceArn=arn)
+    refused("InvalidParameterValue", sqs.start_message_move_task, SourceArn=arn)
     assert tasks()[0]["Status"] == "RUNNING" and tasks()[0]["TaskHandle"] == handle
     assert sqs.cancel_message_move_task(TaskHandle=handle)["ApproximateNumberOfMessagesMoved"] < 100
     assert tasks()[0]["Status"] == "CANCELLED"

@@ -97,6 +97,27 @@ impl Validation {
         self
     }
 
+    /// The length of every entry of a list or map. They are told of together, as the service does; `shown` is all of
+    /// them, and `whose` says which of their sides is meant.
+    pub(crate) fn lengths<'v>(
+        &mut self,
+        field: &str,
+        shown: impl Display,
+        whose: &str,
+        entries: impl IntoIterator<Item = &'v String>,
+        allowed: RangeInclusive<usize>,
+    ) -> &mut Self {
+        if entries.into_iter().any(|entry| !allowed.contains(&entry.chars().count())) {
+            let shown: String = shown.to_string().chars().take(SHOWN_CHARS_MAX).collect();
+            let (least, most) = (allowed.start(), allowed.end());
+            self.find(format_args!(
+                "Value '{shown}' at '{field}' failed to satisfy constraint: {whose} must satisfy constraint: [Member must \
+                 have length less than or equal to {most}, Member must have length greater than or equal to {least}]"
+            ));
+        }
+        self
+    }
+
     /// One of a few words.
     pub(crate) fn one_of(&mut self, field: &str, value: Option<&str>, allowed: &[&str]) -> &mut Self {
         if let Some(value) = value.filter(|value| !allowed.contains(value)) {

@@ -173,6 +173,19 @@ async fn starts_that_contradict_themselves_are_refused() {
     let body = start("AT_TIMESTAMP", json!({"Timestamp": now + 60.0}));
     assert_eq!(refused(&harness, "GetShardIterator", body).await, "InvalidArgumentException");
     done(&harness, "GetShardIterator", start("AT_TIMESTAMP", json!({"Timestamp": now - 60.0}))).await;
+    for kind in ["AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER", "AT_TIMESTAMP"] {
+        assert_eq!(
+            refused(&harness, "GetShardIterator", start(kind, json!({}))).await,
+            "InvalidArgumentException"
+        );
+    }
+    let unknown = json!({"StreamName": "none", "ShardId": "shardId-1", "ShardIteratorType": "LATEST"});
+    let (code, message) = harness.refused("Kinesis_20131202.GetShardIterator", unknown).await;
+    assert_eq!(code, "ResourceNotFoundException");
+    assert_eq!(
+        message,
+        "Shard shardId-000000000001 in stream none under account 000000000000 does not exist"
+    );
     let body = json!({"StreamName": "s", "ShardId": "shardId-000000000001", "ShardIteratorType": "LATEST"});
     assert_eq!(refused(&harness, "GetShardIterator", body).await, "ResourceNotFoundException");
 }
@@ -447,7 +460,10 @@ async fn malformed_calls_get_the_error_of_the_service() {
     for body in ["{", "[]", "\u{0}", "{\"StreamName\": 7}", "{\"StreamName\":\"s\",\"Data\":\"%\"}", "nul"] {
         assert_eq!(raw(put, body).await, (400, "SerializationException".into()), "{body}");
     }
-    assert_eq!(raw(put, "{}").await, (400, "InvalidArgumentException".into()));
+    // What is missing in the record is told before it is told that no stream is named.
+    assert_eq!(raw(put, "{}").await, (400, "ValidationException".into()));
+    let whole = "{\"Data\":\"\",\"PartitionKey\":\"k\"}";
+    assert_eq!(raw(put, whole).await, (400, "InvalidArgumentException".into()));
     assert_eq!(raw(put, "{\"StreamName\":\"s\"}").await, (400, "ValidationException".into()));
     for target in ["Kinesis_20131202.Nothing", "Kinesis_20131202.", "Nothing.PutRecord", "x"] {
         assert_eq!(raw(target, "{}").await, (400, "UnknownOperationException".into()), "{target}");

@@ -83,6 +83,120 @@ async fn whoever_sets_tags_sets_some() {
 }
 
 #[tokio::test]
+async fn tags_have_the_letters_of_the_service() {
+    let harness = Harness::start().await;
+    streams(&harness, 1).await;
+    let tagged = |key: &str, value: &str| json!({"StreamName": "s0", "Tags": {key: value}});
+    done(&harness, "AddTagsToStream", tagged("Größe 1_./=+-%@:", "")).await;
+    for bad in ["a;b", "a\tb", "a\nb", "a,b", "a!"] {
+        for body in [tagged(bad, "x"), tagged("x", bad)] {
+            let (code, message) = refused(&harness, "AddTagsToStream", body).await;
+            assert_eq!(code, "InvalidArgumentException", "{bad}");
+            assert!(message.starts_with("Some tags contain invalid characters."), "{message}");
+        }
+        let keys = json!({"StreamName": "s0", "TagKeys": [bad]});
+        assert_eq!(refused(&harness, "RemoveTagsFromStream", keys).await.0, "InvalidArgumentException");
+    }
+    let tags = done(&harness, "ListTagsForStream", json!({"StreamName": "s0"})).await;
+    assert_eq!(tags["Tags"].as_array().map(Vec::len), Some(1));
+
+    let long = "k".repeat(129);
+    let (code, message) = refused(&harness, "AddTagsToStream", tagged(&long, "v")).await;
+    assert_eq!(code, "ValidationException");
+    let shown = format!(
+        "1 validation error detected: Value '{{{long}=v}}' at 'tags' failed to satisfy constraint: Map keys"
+    );
+    assert!(message.starts_with(&shown), "{message}");
+    // The stream is looked for before its tags are read.
+    let keys = json!({"StreamName": "none", "TagKeys": [";"]});
+    assert_eq!(refused(&harness, "RemoveTagsFromStream", keys).await.0, "ResourceNotFoundException");
+
+    let many: serde_json::Map<String, Value> = (0..50).map(|n| (n.to_string(), json!("v"))).collect();
+    let (_, message) = refused(&harness, "AddTagsToStream", json!({"StreamName": "s0", "Tags": many})).await;
+    assert_eq!(
+        message,
+        "Failed to add tags to stream s0 under account 000000000000 because a given stream cannot have more than 50 tags \
+         associated with it."
+    );
+}
+
+#[tokio::test]
+async fn a_retention_changes_in_the_direction_that_is_asked_for() {
+    let harness = Harness::start().await;
+    streams(&harness, 1).await;
+    let hours = |hours: i64| json!({"StreamName": "s0", "RetentionPeriodHours": hours});
+    done(&harness, "IncreaseStreamRetentionPeriod", hours(48)).await;
+    for (operation, asked, expected) in [
+        (
+            "IncreaseStreamRetentionPeriod",
+            24,
+            "Requested retention period (24 hours) for stream s0 can not be shorter than existing retention period (48 \
+             hours). Use DecreaseRetentionPeriod API.",
+        ),
+        (
+            "DecreaseStreamRetentionPeriod",
+            49,
+            "Requested retention period (49 hours) for stream s0 can not be longer than existing retention period (48 \
+             hours). Use IncreaseRetentionPeriod API.",
+        ),
+        (
+            "DecreaseStreamRetentionPeriod",
+            23,
+            "Minimum allowed retention period is 24 hours. Requested retention period (23 hours) is too short.",
+        ),
+        (
+            "IncreaseStreamRetentionPeriod",
+            8_761,
+            "Maximum allowed retention period is 8760 hours. Requested retention period (8761 hours) is too long.",
+        ),
+    ] {
+        let (code, message) = refused(&harness, operation, hours(asked)).await;
+        assert_eq!((&*code, &*message), ("InvalidArgumentException", expected));
+    }
+    assert_eq!(refused(&harness, "DecreaseStreamRetentionPeriod", hours(-1)).await.0, "ValidationException");
+}
+
+#[tokio::test]
+async fn a_shard_is_cut_into_halves_of_more_than_one_key_and_merged_from_below() {
+    let harness = Harness::start().await;
+    done(&harness, "CreateStream", json!({"StreamName": "s", "ShardCount": 2})).await;
+    let split =
+        |shard: &str, key: &str| json!({"StreamName": "s", "ShardToSplit": shard, "NewStartingHashKey": key});
+    let last = (u128::MAX / 2).to_string();
+    for key in ["0", "1", &last] {
+        let (code, message) = refused(&harness, "SplitShard", split("shardId-0", key)).await;
+        assert_eq!(code, "InvalidArgumentException", "{key}");
+        assert!(message.contains("is not both greater than one plus"), "{message}");
+    }
+    for id in ["shardId-5", "ABKLFD8", "2147483648"] {
+        let (code, message) = refused(&harness, "SplitShard", split(id, "2")).await;
+        assert_eq!(code, "ResourceNotFoundException", "{id}");
+        assert!(message.starts_with("Could not find shard "), "{message}");
+    }
+    let merge = |lower: &str, upper: &str| json!({"StreamName": "s", "ShardToMerge": lower, "AdjacentShardToMerge": upper});
+    let (code, message) = refused(&harness, "MergeShards", merge("shardId-1", "shardId-0")).await;
+    assert_eq!(code, "InvalidArgumentException");
+    assert!(message.contains("are not an adjacent pair of shards"), "{message}");
+    assert_eq!(
+        refused(&harness, "MergeShards", merge("shardId-0", "x")).await.0,
+        "ResourceNotFoundException"
+    );
+    done(&harness, "MergeShards", merge("shardId-0", "shardId-1")).await;
+    done(&harness, "SplitShard", split("shardId-2", "2")).await;
+}
+
+#[tokio::test]
+async fn all_that_is_wrong_with_a_record_is_told_with_the_name_of_its_stream() {
+    let harness = Harness::start().await;
+    let record = json!({"StreamName": "", "Data": "", "PartitionKey": "", "ExplicitHashKey": "x"});
+    let (code, message) = refused(&harness, "PutRecord", record).await;
+    assert_eq!(code, "ValidationException");
+    assert!(message.starts_with("4 validation errors detected: Value '' at 'partitionKey'"), "{message}");
+    let (_, message) = refused(&harness, "PutRecords", json!({"StreamName": "s", "Records": []})).await;
+    assert!(message.contains("Value '[]' at 'records' failed"), "{message}");
+}
+
+#[tokio::test]
 async fn a_consumer_is_not_deregistered_in_place_of_an_older_one() {
     let harness = Harness::start().await;
     streams(&harness, 1).await;

@@ -94,6 +94,24 @@ async fn what_is_refused_leaves_no_value_behind() {
 }
 
 #[tokio::test]
+async fn refusals_are_spelled_as_the_service_spells_them() {
+    let server = Harness::start().await;
+    let (status, body) = server.call("secretsmanager.GetSecretValue", json!({"SecretId": "none"})).await;
+    assert_eq!((status.as_u16(), &body["message"]), (400, &Value::Null));
+    assert_eq!(body["Message"], "Secrets Manager can't find the specified secret.");
+    for (operation, request) in [
+        ("CreateSecret", json!({"Name": "a b", "SecretString": "s"})),
+        ("DescribeSecret", json!({"SecretId": " a*"})),
+        ("DeleteSecret", json!({"SecretId": "a b", "ForceDeleteWithoutRecovery": true})),
+    ] {
+        assert_eq!(refused(&server, operation, request).await, "ValidationException", "{operation}");
+    }
+    ok(&server, "CreateSecret", json!({"Name": "empty", "Description": ""})).await;
+    let described = ok(&server, "DescribeSecret", json!({"SecretId": "empty"})).await;
+    assert_eq!((&described["Description"], &described["VersionIdsToStages"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test]
 async fn a_deleted_secret_can_be_restored_for_a_while() {
     let server = Harness::start().await;
     ok(&server, "CreateSecret", json!({"Name": "s", "SecretString": "v"})).await;

@@ -41,6 +41,8 @@ async fn unknown_operations_have_their_own_error() {
         let form = form.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let answer = post_form(&server, "/", &form).await;
         assert!(answer.body.contains("<Code>InvalidAction</Code>"), "{answer:?}");
+        let said = format!("<Message>The action {operation} is not valid for this endpoint.</Message>");
+        assert!(answer.body.contains(&said), "{answer:?}");
         assert_eq!(answer.header("content-type"), Some("text/xml"));
     }
 }

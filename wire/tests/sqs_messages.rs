@@ -9,7 +9,7 @@ use anabranch_model::queue::{Attribute, AttributeValue};
 use anabranch_model::{NewMessage, QueueName, QueueStore};
 use harness::Harness;
 use serde_json::json;
-use sqs_client::{BOTH, Client, Reply, Speaks};
+use sqs_client::{BOTH, Client, Reply, Speaks, post_json};
 
 const MISSING: &str = "AWS.SimpleQueueService.NonExistentQueue";
 
@@ -298,6 +298,45 @@ async fn messages_that_are_not_allowed_are_refused() {
 }
 
 #[tokio::test]
+async fn a_batch_for_an_order_is_refused_as_a_whole_where_a_message_lacks_what_makes_one() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        // The service takes these words in any case.
+        let url = sqs.queue(&format!("plain-{speaks:?}.fifo"), json!({"FifoQueue": "True"})).await;
+        let whole =
+            json!({"Id": "a", "MessageBody": "m", "MessageGroupId": "g", "MessageDeduplicationId": "d"});
+        for lacking in [
+            json!({"Id": "b", "MessageBody": "m", "MessageDeduplicationId": "e"}),
+            json!({"Id": "b", "MessageBody": "m", "MessageGroupId": "g"}),
+        ] {
+            let batch = json!({"QueueUrl": url, "Entries": [whole, lacking]});
+            assert_eq!(sqs.refused("SendMessageBatch", batch).await, "InvalidParameterValue");
+        }
+        assert!(receive(&sqs, &url, 0).await.all("Body").is_empty(), "nothing was sent");
+        let sent = sqs.ok("SendMessageBatch", json!({"QueueUrl": url, "Entries": [whole]})).await;
+        assert!(!format!("{sent:?}").contains("Failed"), "{sent:?}");
+    }
+}
+
+#[tokio::test]
+async fn refusals_of_messages_name_the_bound() {
+    let server = Harness::start().await;
+    let sqs = Client { server: &server, speaks: Speaks::Json };
+    let url = sqs.queue("small", json!({"MaximumMessageSize": "1024"})).await;
+    let long = json!({"QueueUrl": url, "MessageBody": "m".repeat(1_025)}).to_string();
+    let answer = post_json(&server, "SendMessage", &long).await;
+    assert!(answer.body.contains("Reason: Message must be shorter than 1024 bytes."), "{answer:?}");
+    let fifo = sqs.queue("order.fifo", json!({"FifoQueue": "true"})).await;
+    let unnamed = json!({"QueueUrl": fifo, "MessageBody": "m", "MessageGroupId": "g"}).to_string();
+    let answer = post_json(&server, "SendMessage", &unnamed).await;
+    assert!(answer.body.contains("The queue should either have ContentBasedDeduplication"), "{answer:?}");
+    let gone = json!({"QueueUrl": "http://localhost/000000000000/none", "MessageBody": "m"});
+    let answer = post_json(&server, "SendMessage", &gone.to_string()).await;
+    assert!(answer.body.contains("The specified queue does not exist.\""), "{answer:?}");
+}
+
+#[tokio::test]
 async fn order_and_duplicates_in_a_fifo_queue() {
     let server = Harness::start().await;
     for speaks in BOTH {
@@ -385,6 +424,8 @@ async fn dead_letters_go_and_come_back() {
         assert!(tasks.all("TaskHandle").is_empty(), "it has ended");
         let ended = json!({"TaskHandle": handle});
         assert_eq!(sqs.refused("CancelMessageMoveTask", ended).await, "ResourceNotFoundException");
+        let none = json!({"TaskHandle": "foobared"});
+        assert_eq!(sqs.refused("CancelMessageMoveTask", none).await, "InvalidParameterValue");
     }
 }
 

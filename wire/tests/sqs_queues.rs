@@ -130,6 +130,9 @@ async fn a_refused_change_changes_nothing() {
         }
         let all = sqs.ok("GetQueueAttributes", json!({"QueueUrl": url, "AttributeNames": ["All"]})).await;
         assert_eq!(all.entry("DelaySeconds"), "5");
+        let ordered = sqs.queue(&format!("q-{speaks:?}.fifo"), json!({"FifoQueue": "true"})).await;
+        let request = json!({"QueueUrl": ordered, "Attributes": {"FifoQueue": "false"}});
+        assert_eq!(sqs.refused("SetQueueAttributes", request).await, "InvalidAttributeValue");
         let none = json!({"QueueUrl": format!("{url}x"), "Attributes": {"DelaySeconds": "6"}});
         assert_eq!(sqs.refused("SetQueueAttributes", none).await, MISSING);
     }

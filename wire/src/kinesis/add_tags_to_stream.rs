@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::stream::resolve;
 use super::{settings, tags};
 use crate::answer::Nothing;
-use crate::context::Context;
+use crate::context::{ACCOUNT, Context};
 use crate::fault::Fault;
 use crate::validation::Validation;
 
@@ -26,7 +26,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
     let stream = resolve(&mut validation, name, arn)?;
     let tags = request.tags.unwrap_or_default();
-    tags::check(&tags)?;
-    settings::change(context, &stream, |settings| tags::add(&mut settings.tags, tags)).await?;
+    let whose = format!("stream {stream} under account {ACCOUNT}");
+    settings::change(context, &stream, |settings| tags::add(&mut settings.tags, tags, &whose)).await?;
     Ok(Nothing)
 }

@@ -51,6 +51,11 @@ pub(super) fn stream_not_found(stream: &StreamName) -> Fault {
     not_found(format!("Stream {stream} under account {ACCOUNT} not found."))
 }
 
+/// A shard that is to be changed, or whose name is none, is not there.
+pub(super) fn no_such_shard(stream: &StreamName, shard: &str) -> Fault {
+    not_found(format!("Could not find shard {shard} in stream {stream} under account {ACCOUNT}."))
+}
+
 /// The stream has no such shard.
 pub(super) fn shard_not_found(stream: &StreamName, shard: &ShardId) -> Fault {
     not_found(format!("Shard {shard} in stream {stream} under account {ACCOUNT} does not exist"))

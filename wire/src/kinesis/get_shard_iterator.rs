@@ -3,7 +3,7 @@
 use anabranch_model::{Next, Position, ReadLimit, Shard, StreamName};
 use serde::{Deserialize, Serialize};
 
-use super::errors::{fault, invalid};
+use super::errors::{fault, invalid, shard_not_found, stream_not_found};
 use super::iterator::Place;
 use super::state::check_usable;
 use super::stream::{check_name, resolve};
@@ -41,23 +41,38 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
     let stream = resolve(&mut validation, name, arn)?;
     let kind = request.shard_iterator_type.unwrap_or_default();
+    let shard = shards::parse_of(&stream, &request.shard_id.unwrap_or_default())?;
+    check_start(&kind, sequence)?;
     let position = position::parse(&kind, sequence, request.timestamp)?;
-    check_start(context, position, sequence)?;
+    check_arrived(context, position)?;
     check_usable(context, &stream).await?;
-    let shard = shards::parse(&request.shard_id.unwrap_or_default())?;
-    let found = shards::find(context, &stream, &shard).await?;
+    // Of a stream that is not there, the service says that the shard is not.
+    let missing = stream_not_found(&stream);
+    let found = shards::find(context, &stream, &shard)
+        .await
+        .map_err(|fault| if fault == missing { shard_not_found(&stream, &shard) } else { fault })?;
     let position = settled(context, &stream, &found, position).await?;
     let place = Place { stream, shard, position };
     Ok(Response { shard_iterator: place.seal(context).await? })
 }
 
-/// Refuses a start that contradicts itself, and one that is not there yet.
-fn check_start(context: &Context, position: Position, sequence: Option<&str>) -> Result<(), Fault> {
+/// Refuses a start that contradicts itself.
+fn check_start(kind: &str, sequence: Option<&str>) -> Result<(), Fault> {
+    let wrong = match (kind, sequence) {
+        ("TRIM_HORIZON" | "LATEST", Some(_)) => "also a",
+        ("AT_SEQUENCE_NUMBER" | "AFTER_SEQUENCE_NUMBER", None) => "no",
+        _ => return Ok(()),
+    };
+    Err(invalid(format!(
+        "Must either specify (1) AT_SEQUENCE_NUMBER or AFTER_SEQUENCE_NUMBER and StartingSequenceNumber or (2) \
+         TRIM_HORIZON or LATEST and no StartingSequenceNumber. Request specified {kind} and {wrong} \
+         StartingSequenceNumber."
+    )))
+}
+
+/// Refuses a start that is not there yet.
+fn check_arrived(context: &Context, position: Position) -> Result<(), Fault> {
     match position {
-        Position::TrimHorizon | Position::Latest if sequence.is_some() => Err(invalid(
-            "Must either specify (1) AT_SEQUENCE_NUMBER or AFTER_SEQUENCE_NUMBER and StartingSequenceNumber or (2) \
-             TRIM_HORIZON or LATEST and no StartingSequenceNumber.",
-        )),
         Position::AtTimestamp(time) if time > context.clock.now() => Err(invalid(format!(
             "The timestampInMillis parameter cannot be greater than the currentTimestampInMillis. timestampInMillis: {}, \
              currentTimestampInMillis: {}",

@@ -41,31 +41,39 @@ pub(super) async fn change(
     direction: Direction,
 ) -> Result<Nothing, Fault> {
     let mut validation = Validation::default();
-    validation.required("retentionPeriodHours", &request.retention_period_hours);
+    let asked = request.retention_period_hours;
+    validation.required("retentionPeriodHours", &asked).range("retentionPeriodHours", asked, 1..=i64::MAX);
     let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
     let stream = resolve(&mut validation, name, arn)?;
-    let hours = request.retention_period_hours.unwrap_or_default();
-    let (least, most) = (RETENTION_MIN.as_secs() / 3_600, RETENTION_MAX.as_secs() / 3_600);
-    let Some(hours) = u64::try_from(hours).ok().filter(|hours| (least..=most).contains(hours)) else {
-        return Err(invalid(format!(
-            "RetentionPeriodHours {hours} is not allowed: it must be {least} to {most} hours."
-        )));
-    };
+    let hours = asked.unwrap_or_default().unsigned_abs();
+    check_bounds(hours)?;
     let summary = context.ports.streams.stream(&stream).await.map_err(fault)?;
     check_changeable(context, &summary)?;
     let now = summary.retention.as_secs() / 3_600;
     let refused = match direction {
-        Direction::Longer => (hours < now).then_some(("less", "Increase")),
-        Direction::Shorter => (hours > now).then_some(("greater", "Decrease")),
+        Direction::Longer => (hours < now).then_some(("shorter", "Decrease")),
+        Direction::Shorter => (hours > now).then_some(("longer", "Increase")),
     };
-    if let Some((relation, verb)) = refused {
+    if let Some((relation, other)) = refused {
         return Err(invalid(format!(
-            "Requested retention period ({hours} hours) for stream {stream} can not be {relation} than the existing \
-             retention period ({now} hours) with {verb}StreamRetentionPeriod."
+            "Requested retention period ({hours} hours) for stream {stream} can not be {relation} than existing retention \
+             period ({now} hours). Use {other}RetentionPeriod API."
         )));
     }
     let retention = Duration::from_secs(hours * 3_600);
     context.ports.streams.set_retention(&stream, retention).await.map_err(fault)?;
     begin_update(context, &stream);
     Ok(Nothing)
+}
+
+fn check_bounds(hours: u64) -> Result<(), Fault> {
+    let (least, most) = (RETENTION_MIN.as_secs() / 3_600, RETENTION_MAX.as_secs() / 3_600);
+    let (bound, allowed, wrong) = match hours {
+        hours if hours < least => ("Minimum", least, "short"),
+        hours if hours > most => ("Maximum", most, "long"),
+        _ => return Ok(()),
+    };
+    Err(invalid(format!(
+        "{bound} allowed retention period is {allowed} hours. Requested retention period ({hours} hours) is too {wrong}."
+    )))
 }

@@ -84,7 +84,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         validation.one_of("shardFilter.type", filter.r#type.as_deref(), FILTERS);
         check_name(&mut validation, "shardFilter.shardId", filter.shard_id.as_deref());
     }
-    validation.done()?;
+    check_name(&mut validation, "streamName", request.stream_name.as_deref()).done()?;
     let limit = request.max_results.unwrap_or(RESULTS_MAX).min(RESULTS_MAX) as usize;
     let listing = match &request.next_token {
         Some(token) => continued(context, &request, token).await?,

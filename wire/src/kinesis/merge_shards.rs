@@ -35,18 +35,27 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     let stream = resolve(&mut validation, name, arn)?;
     // Whoever changes the number of shards looks at them once.
     let _changing = context.kinesis.changing().await;
+    let shard = shards::parse_of(&stream, &request.shard_to_merge.unwrap_or_default())?;
+    let neighbour = shards::parse_of(&stream, &request.adjacent_shard_to_merge.unwrap_or_default())?;
     let summary = context.ports.streams.stream(&stream).await.map_err(fault)?;
     check_changeable(context, &summary)?;
-    let shard = shards::parse(&request.shard_to_merge.unwrap_or_default())?;
-    let neighbour = shards::parse(&request.adjacent_shard_to_merge.unwrap_or_default())?;
+    let lower = shards::find_to_change(context, &stream, &shard).await?;
+    let upper = shards::find_to_change(context, &stream, &neighbour).await?;
+    let refused = || {
+        invalid(format!(
+            "Shards {shard} and {neighbour} in stream {stream} under account {ACCOUNT} are not an adjacent pair of shards \
+             eligible for merging"
+        ))
+    };
+    // The store merges neighbours whichever is named first; the service wants the lower one first.
+    if let (Some(lower), Some(upper)) = (lower.range, upper.range)
+        && lower.first() > upper.first()
+    {
+        return Err(refused());
+    }
     match context.ports.streams.merge(&stream, &shard, &neighbour).await {
         Ok(_) => {}
-        Err(Error::NotNeighbours(..)) => {
-            return Err(invalid(format!(
-                "Shards {shard} and {neighbour} in stream {stream} under account {ACCOUNT} are not an adjacent pair of \
-                 shards eligible for merging"
-            )));
-        }
+        Err(Error::NotNeighbours(..)) => return Err(refused()),
         Err(error) => return Err(fault(error)),
     }
     begin_update(context, &stream);

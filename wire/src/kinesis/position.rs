@@ -49,7 +49,10 @@ pub(super) fn parse(kind: &str, sequence: Option<&str>, time: Option<Time>) -> R
         _ => match time {
             Some(time) => Position::AtTimestamp(time.0),
             None => {
-                return Err(invalid("Must specify timestamp parameter for iterator type AT_TIMESTAMP."));
+                return Err(invalid(
+                    "Must specify timestampInMillis parameter for iterator of type AT_TIMESTAMP. Current request has no \
+                     timestamp parameter.",
+                ));
             }
         },
     })

@@ -1,12 +1,11 @@
 //! PutRecord.
 
-use anabranch_model::limits::RECORD_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::errors::fault;
 use super::position::SEQUENCE;
 use super::records::Incoming;
-use super::settings::{self, Settings};
+use super::settings;
 use super::state::check_usable;
 use super::stream::resolve;
 use crate::binary::Binary;
@@ -40,19 +39,17 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let mut validation = Validation::default();
     let ordering = request.sequence_number_for_ordering.as_deref();
     validation.pattern("sequenceNumberForOrdering", ordering, SEQUENCE);
-    let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
-    let stream = resolve(&mut validation, name, arn)?;
-    // What is wrong with a record is told before it is told that its stream does not exist.
-    let settings = settings::load(context, &stream).await;
     let incoming = Incoming {
         data: request.data,
         partition_key: request.partition_key,
         explicit_hash_key: request.explicit_hash_key,
     };
-    let bytes_max = settings.as_ref().map_or(RECORD_BYTES_MAX, Settings::record_bytes_max);
-    incoming.check(&mut validation, "", bytes_max);
+    incoming.check(&mut validation, "");
+    let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
+    let stream = resolve(&mut validation, name, arn)?;
+    let settings = settings::load(context, &stream).await?;
+    incoming.check_size(&mut validation, "", settings.record_bytes_max());
     validation.done()?;
-    let settings = settings?;
     check_usable(context, &stream).await?;
     let record = incoming.into_record()?;
     let mut results = context.ports.streams.append(&stream, vec![record]).await.map_err(fault)?;

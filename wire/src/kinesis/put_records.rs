@@ -1,12 +1,12 @@
 //! PutRecords: every record has its own result.
 
-use anabranch_model::limits::{APPEND_BYTES_MAX, APPEND_RECORDS_MAX, RECORD_BYTES_MAX};
+use anabranch_model::limits::{APPEND_BYTES_MAX, APPEND_RECORDS_MAX};
 use anabranch_model::{Appended, Error, NewRecord};
 use serde::{Deserialize, Serialize};
 
 use super::errors::{fault, invalid};
 use super::records::Incoming;
-use super::settings::{self, Settings};
+use super::settings;
 use super::state::check_usable;
 use super::stream::resolve;
 use crate::binary::Binary;
@@ -57,14 +57,13 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     validation.required("records", &request.records);
     let entries = request.records.unwrap_or_default();
     let count = entries.len();
-    validation.size("records", format_args!("[{count} records]"), count, 1..=APPEND_RECORDS_MAX);
+    let shown = if count == 0 { "[]".to_owned() } else { format!("[{count} records]") };
+    validation.size("records", shown, count, 1..=APPEND_RECORDS_MAX);
+    let incoming = checked(&mut validation, entries);
     let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
     let stream = resolve(&mut validation, name, arn)?;
-    // What is wrong with a record is told before it is told that its stream does not exist.
-    let settings = settings::load(context, &stream).await;
-    let bytes_max = settings.as_ref().map_or(RECORD_BYTES_MAX, Settings::record_bytes_max);
-    let records = checked(&mut validation, entries, bytes_max)?;
-    let settings = settings?;
+    let settings = settings::load(context, &stream).await?;
+    let records = admitted(&mut validation, incoming, settings.record_bytes_max())?;
     check_usable(context, &stream).await?;
     let results = context.ports.streams.append(&stream, records).await.map_err(fault)?;
     let failed = results.iter().filter(|result| result.is_err()).count();
@@ -75,11 +74,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     })
 }
 
-fn checked(
-    validation: &mut Validation,
-    entries: Vec<Entry>,
-    bytes_max: usize,
-) -> Result<Vec<NewRecord>, Fault> {
+fn checked(validation: &mut Validation, entries: Vec<Entry>) -> Vec<Incoming> {
     let incoming = entries.into_iter().map(|entry| Incoming {
         data: entry.data,
         partition_key: entry.partition_key,
@@ -87,7 +82,18 @@ fn checked(
     });
     let incoming: Vec<Incoming> = incoming.collect();
     for (index, record) in incoming.iter().enumerate() {
-        record.check(validation, format_args!("records.{}.member.", index + 1), bytes_max);
+        record.check(validation, format_args!("records.{}.member.", index + 1));
+    }
+    incoming
+}
+
+fn admitted(
+    validation: &mut Validation,
+    incoming: Vec<Incoming>,
+    bytes_max: usize,
+) -> Result<Vec<NewRecord>, Fault> {
+    for (index, record) in incoming.iter().enumerate() {
+        record.check_size(validation, format_args!("records.{}.member.", index + 1), bytes_max);
     }
     validation.done()?;
     let records: Vec<NewRecord> =

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_model::limits::PARTITION_KEY_CHARS_MAX;
+use anabranch_model::limits::{PARTITION_KEY_CHARS_MAX, RECORD_BYTES_MAX};
 use anabranch_model::{HashKey, NewRecord, Record};
 use serde::Serialize;
 
@@ -54,25 +54,39 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// Adds the checks of a record. `at` is where it stands in the request, empty or with a dot at its end.
-    pub(super) fn check(&self, validation: &mut Validation, at: impl fmt::Display, bytes_max: usize) {
+    /// Adds the checks of a record, whatever its stream. `at` is where it stands in the request, empty or with a dot at
+    /// its end.
+    pub(super) fn check(&self, validation: &mut Validation, at: impl fmt::Display) {
         // Almost always nothing is wrong, so the names of the fields are not made before they are needed.
-        let size = self.data.as_ref().map_or(0, |data| data.0.len());
+        let size = self.size();
         let key = self.partition_key.as_deref();
         let key_is_good = key.is_some_and(|key| {
             !key.is_empty()
                 && (key.len() <= PARTITION_KEY_CHARS_MAX || key.chars().count() <= PARTITION_KEY_CHARS_MAX)
         });
-        if self.data.is_some() && size <= bytes_max && key_is_good && self.explicit_hash_key.is_none() {
+        if self.data.is_some() && size <= RECORD_BYTES_MAX && key_is_good && self.explicit_hash_key.is_none()
+        {
             return;
         }
         let field = |name: &str| format!("{at}{name}");
         validation
             .required(&field("data"), &self.data)
-            .size(&field("data"), format_args!("({size} bytes)"), size, 0..=bytes_max)
+            .size(&field("data"), format_args!("({size} bytes)"), size, 0..=RECORD_BYTES_MAX)
             .required(&field("partitionKey"), &self.partition_key)
             .length(&field("partitionKey"), key, 1..=PARTITION_KEY_CHARS_MAX)
             .pattern(&field("explicitHashKey"), self.explicit_hash_key.as_deref(), HASH_KEY);
+    }
+
+    fn size(&self) -> usize {
+        self.data.as_ref().map_or(0, |data| data.0.len())
+    }
+
+    /// Adds the check of the size that its stream allows.
+    pub(super) fn check_size(&self, validation: &mut Validation, at: impl fmt::Display, bytes_max: usize) {
+        let size = self.size();
+        if size > bytes_max {
+            validation.size(&format!("{at}data"), format_args!("({size} bytes)"), size, 0..=bytes_max);
+        }
     }
 
     /// A checked record.

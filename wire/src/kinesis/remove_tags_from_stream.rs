@@ -19,15 +19,11 @@ pub(super) struct Request {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
-    tags::check_keys(&request.tag_keys)?;
     let mut validation = Validation::default();
+    tags::check_keys(&mut validation, &request.tag_keys);
     let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
     let stream = resolve(&mut validation, name, arn)?;
     let keys = request.tag_keys.unwrap_or_default();
-    settings::change(context, &stream, |settings| {
-        tags::remove(&mut settings.tags, &keys);
-        Ok(())
-    })
-    .await?;
+    settings::change(context, &stream, |settings| tags::remove(&mut settings.tags, &keys)).await?;
     Ok(Nothing)
 }

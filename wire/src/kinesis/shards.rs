@@ -6,7 +6,7 @@ use anabranch_model::limits::PAGE_ENTRIES_MAX;
 use anabranch_model::{SequenceNumber, Shard, ShardId, StreamName, Timestamp};
 use serde::Serialize;
 
-use super::errors::{fault, invalid, shard_not_found};
+use super::errors::{fault, invalid, no_such_shard, shard_not_found};
 use crate::context::Context;
 use crate::fault::Fault;
 
@@ -118,6 +118,18 @@ pub(super) async fn find(context: &Context, stream: &StreamName, id: &ShardId) -
     page.entries.into_iter().find(|shard| shard.id == *id).ok_or_else(|| shard_not_found(stream, id))
 }
 
+/// The shard that is to be split or merged.
+pub(super) async fn find_to_change(
+    context: &Context,
+    stream: &StreamName,
+    id: &ShardId,
+) -> Result<Shard, Fault> {
+    let missing = shard_not_found(stream, id);
+    find(context, stream, id)
+        .await
+        .map_err(|fault| if fault == missing { no_such_shard(stream, id.as_str()) } else { fault })
+}
+
 /// The shards that continue `parent`, which has ended.
 pub(super) async fn children(
     context: &Context,
@@ -186,12 +198,21 @@ fn lives(shards: &[Shard]) -> HashMap<ShardId, Life> {
 
 /// An identifier of a shard that was checked. Of one that ends with a number the number alone counts, as in the service.
 pub(super) fn parse(id: &str) -> Result<ShardId, Fault> {
-    let digits = id.rsplit('-').next().unwrap_or(id);
-    let number = digits.parse().ok().filter(|number| *number <= SHARD_NUMBER_MAX);
-    match number.filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit())) {
+    match number(id) {
         Some(number) => Ok(ShardId::numbered(number)),
         None => ShardId::new(id).map_err(|error| invalid(error.to_string())),
     }
+}
+
+/// The same where one shard of a stream is meant: what has no number is none, whether there is such a stream or not.
+pub(super) fn parse_of(stream: &StreamName, id: &str) -> Result<ShardId, Fault> {
+    number(id).map(ShardId::numbered).ok_or_else(|| no_such_shard(stream, id))
+}
+
+fn number(id: &str) -> Option<u64> {
+    let digits = id.rsplit('-').next().unwrap_or(id);
+    let number = digits.parse().ok().filter(|number| *number <= SHARD_NUMBER_MAX);
+    number.filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]

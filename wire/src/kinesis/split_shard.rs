@@ -1,6 +1,6 @@
 //! SplitShard.
 
-use anabranch_model::{Error, HashKey};
+use anabranch_model::{Error, HashKey, HashRange};
 use serde::Deserialize;
 
 use super::errors::{fault, invalid};
@@ -34,10 +34,10 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     let stream = resolve(&mut validation, name, arn)?;
     // Whoever changes the number of shards looks at them once.
     let _changing = context.kinesis.changing().await;
+    let id = shards::parse_of(&stream, &request.shard_to_split.unwrap_or_default())?;
     let summary = context.ports.streams.stream(&stream).await.map_err(fault)?;
     check_changeable(context, &summary)?;
-    let id = shards::parse(&request.shard_to_split.unwrap_or_default())?;
-    let shard = shards::find(context, &stream, &id).await?;
+    let shard = shards::find_to_change(context, &stream, &id).await?;
     let text = request.new_starting_hash_key.unwrap_or_default();
     let refused = || {
         let (first, last) = shard
@@ -50,6 +50,12 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
         ))
     };
     let at: HashKey = text.parse().map_err(|_| refused())?;
+    // Neither half may be a single key; a shard that was split already has no range, and the store tells of it.
+    let halves =
+        |range: HashRange| at > range.first() && at.get() - range.first().get() > 1 && at < range.last();
+    if !shard.range.is_none_or(halves) {
+        return Err(refused());
+    }
     match context.ports.streams.split(&stream, &id, at).await {
         Ok(_) => {}
         Err(Error::Invalid(_)) => return Err(refused()),

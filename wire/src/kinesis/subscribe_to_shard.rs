@@ -72,7 +72,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Subscr
     let arn = request.consumer_arn.unwrap_or_default();
     let (stream, consumer) = consumer::of_consumer_arn(context, &arn).await?;
     check_usable(context, &stream).await?;
-    let id = shards::parse(&request.shard_id.unwrap_or_default())?;
+    let id = shards::parse_of(&stream, &request.shard_id.unwrap_or_default())?;
     let shard = shards::find(context, &stream, &id).await?;
     let position = match &request.starting_position {
         Some(start) => {

@@ -25,7 +25,6 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     validation.done()?;
     let resource = Resource::of(context, &request.resource_arn).await?;
     let tags = request.tags.unwrap_or_default();
-    tags::check(&tags)?;
-    resource.change(context, |labels| tags::add(&mut labels.tags, tags)).await?;
+    resource.change(context, |labels| tags::add(&mut labels.tags, tags, "resource")).await?;
     Ok(Nothing)
 }

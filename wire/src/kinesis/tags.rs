@@ -26,56 +26,102 @@ pub(super) fn shapes(tags: &BTreeMap<String, String>) -> Vec<Tag> {
     tags.iter().map(|(key, value)| Tag { key: key.clone(), value: value.clone() }).collect()
 }
 
-/// Checks that a request which is about tags brings some.
+/// Adds the check that a request which is about tags brings some.
 pub(super) fn check_given(validation: &mut Validation, tags: &Option<BTreeMap<String, String>>) {
     validation.required("tags", tags);
     if let Some(tags) = tags {
-        validation.size("tags", format_args!("{tags:?}"), tags.len(), 1..=TAGS_GIVEN_MAX);
+        validation.size("tags", shown(tags), tags.len(), 1..=TAGS_GIVEN_MAX);
+        check_lengths(validation, tags);
     }
 }
 
-/// Checks tags that a request brings.
+/// Checks tags that a request brings along with something else.
 pub(super) fn check(tags: &BTreeMap<String, String>) -> Result<(), Fault> {
     let mut validation = Validation::default();
-    validation.size("tags", format_args!("{tags:?}"), tags.len(), 0..=TAGS_GIVEN_MAX);
-    for (key, value) in tags {
-        validation.length("tags.key", Some(key), 1..=128).length("tags.value", Some(value), 0..=256);
-    }
+    validation.size("tags", shown(tags), tags.len(), 0..=TAGS_GIVEN_MAX);
+    check_lengths(&mut validation, tags);
     validation.done()?;
-    check_count(tags)?;
+    check_letters(tags.iter().flat_map(|(key, value)| [key, value]))?;
+    check_keys_free(tags)?;
+    check_count(tags, "resource")
+}
+
+/// Adds tags whose lengths were checked to those that are there. `whose` is how a refusal calls their owner.
+pub(super) fn add(
+    there: &mut BTreeMap<String, String>,
+    tags: BTreeMap<String, String>,
+    whose: &str,
+) -> Result<(), Fault> {
+    check_letters(tags.iter().flat_map(|(key, value)| [key, value]))?;
+    check_keys_free(&tags)?;
+    there.extend(tags);
+    check_count(there, whose)
+}
+
+/// Takes the tags with these keys away.
+pub(super) fn remove(there: &mut BTreeMap<String, String>, keys: &[String]) -> Result<(), Fault> {
+    check_letters(keys)?;
+    there.retain(|key, _| !keys.contains(key));
+    Ok(())
+}
+
+/// Adds the checks of the keys of tags that are to be removed.
+pub(super) fn check_keys(validation: &mut Validation, keys: &Option<Vec<String>>) {
+    validation.required("tagKeys", keys);
+    if let Some(keys) = keys {
+        let shown = format!("[{}]", keys.join(", "));
+        validation.size("tagKeys", &shown, keys.len(), 1..=50).lengths(
+            "tagKeys",
+            &shown,
+            "Member",
+            keys,
+            1..=128,
+        );
+    }
+}
+
+fn check_lengths(validation: &mut Validation, tags: &BTreeMap<String, String>) {
+    validation.lengths("tags", shown(tags), "Map keys", tags.keys(), 1..=128).lengths(
+        "tags",
+        shown(tags),
+        "Map value",
+        tags.values(),
+        0..=256,
+    );
+}
+
+fn check_letters<'t>(texts: impl IntoIterator<Item = &'t String>) -> Result<(), Fault> {
+    // A colon is not in the list that the service gives, but other services write tags with one to streams.
+    let allowed = |letter: char| {
+        let space = letter.is_whitespace() && !letter.is_control();
+        letter.is_alphanumeric() || space || "_.:/=+-%@".contains(letter)
+    };
+    if texts.into_iter().all(|text| text.chars().all(allowed)) {
+        return Ok(());
+    }
+    Err(invalid(
+        "Some tags contain invalid characters. Valid characters: Unicode letters, digits, white space, _ . / = + - % @.",
+    ))
+}
+
+fn check_keys_free(tags: &BTreeMap<String, String>) -> Result<(), Fault> {
     match tags.keys().find(|key| key.to_ascii_lowercase().starts_with("aws:")) {
         Some(key) => Err(invalid(format!("Tag key {key} is reserved: it must not begin with aws:."))),
         None => Ok(()),
     }
 }
 
-/// Adds tags to those that are there.
-pub(super) fn add(there: &mut BTreeMap<String, String>, tags: BTreeMap<String, String>) -> Result<(), Fault> {
-    there.extend(tags);
-    check_count(there)
-}
-
-fn check_count(tags: &BTreeMap<String, String>) -> Result<(), Fault> {
+fn check_count(tags: &BTreeMap<String, String>, whose: &str) -> Result<(), Fault> {
     if tags.len() <= TAGS_MAX {
         return Ok(());
     }
-    Err(invalid(format!("Failed to add tags: a resource has at most {TAGS_MAX} tags.")))
+    Err(invalid(format!(
+        "Failed to add tags to {whose} because a given stream cannot have more than {TAGS_MAX} tags associated with it."
+    )))
 }
 
-/// Checks keys that a request brings, and takes their tags away.
-pub(super) fn remove(there: &mut BTreeMap<String, String>, keys: &[String]) {
-    there.retain(|key, _| !keys.contains(key));
-}
-
-/// Checks the keys of tags that are to be removed.
-pub(super) fn check_keys(keys: &Option<Vec<String>>) -> Result<(), Fault> {
-    let mut validation = Validation::default();
-    validation.required("tagKeys", keys);
-    if let Some(keys) = keys {
-        validation.size("tagKeys", format_args!("{keys:?}"), keys.len(), 1..=50);
-        for key in keys {
-            validation.length("tagKeys", Some(key), 1..=128);
-        }
-    }
-    validation.done()
+/// Tags as refusals repeat them.
+fn shown(tags: &BTreeMap<String, String>) -> String {
+    let tags: Vec<String> = tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    format!("{{{}}}", tags.join(", "))
 }

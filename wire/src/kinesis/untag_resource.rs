@@ -7,6 +7,7 @@ use super::tags;
 use crate::answer::Nothing;
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::validation::Validation;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -17,14 +18,11 @@ pub(super) struct Request {
 }
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
-    tags::check_keys(&request.tag_keys)?;
+    let mut validation = Validation::default();
+    tags::check_keys(&mut validation, &request.tag_keys);
+    validation.done()?;
     let resource = Resource::of(context, &request.resource_arn).await?;
     let keys = request.tag_keys.unwrap_or_default();
-    resource
-        .change(context, |labels| {
-            tags::remove(&mut labels.tags, &keys);
-            Ok(())
-        })
-        .await?;
+    resource.change(context, |labels| tags::remove(&mut labels.tags, &keys)).await?;
     Ok(Nothing)
 }

@@ -62,8 +62,9 @@ fn members(fault: &Fault, service: Service, protocol: Protocol) -> Response<Body
     let code = format!("{}{}", namespace(fault, service), fault.code);
     body.insert("__type".to_owned(), Value::String(code));
     if !fault.message.is_empty() {
-        // What stands before the services spells its faults in its own way.
-        let name = if fault.code == "SerializationException" { "Message" } else { "message" };
+        // What stands before the services spells its faults in its own way, and so does Secrets Manager with its own.
+        let own = service == Service::SecretsManager && fault.code != "ValidationException";
+        let name = if own || fault.code == "SerializationException" { "Message" } else { "message" };
         body.insert(name.to_owned(), Value::String(fault.message.clone()));
     }
     body.extend(fault.members.clone());

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::errors::{deleted, exists, invalid};
+use super::errors::{exists, invalid, wrong_state};
 use super::name;
 use super::put_secret_value::token;
 use super::secret::{CURRENT, Secret};
@@ -100,7 +100,9 @@ async fn again(
     value: Option<Value>,
 ) -> Result<Response, Fault> {
     if secret.deletion.is_some() {
-        return Err(deleted());
+        return Err(wrong_state(
+            "You can't create this secret because a secret with this name is already scheduled for deletion.",
+        ));
     }
     match value {
         Some(value)

@@ -56,17 +56,17 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Descri
 pub(super) fn describe(context: &Context, secret: Secret) -> Description {
     let time = |millis: u64| Time(Timestamp::from_millis(millis));
     let staged = secret.versions.iter().filter(|version| !version.stages.is_empty());
-    let stages = staged.map(|version| (version.id.clone(), version.stages.clone())).collect();
+    let stages: BTreeMap<_, _> = staged.map(|version| (version.id.clone(), version.stages.clone())).collect();
     Description {
         arn: secret.arn(context),
         name: secret.name,
-        description: secret.description,
+        description: secret.description.filter(|text| !text.is_empty()),
         kms_key_id: secret.key_id,
         created_date: time(secret.created_at),
         last_changed_date: time(secret.changed_at),
         deleted_date: secret.deletion.map(|deletion| time(deletion.said_at)),
         tags: secret.tags.into_iter().map(|(key, value)| Tag { key, value }).collect(),
         version_ids_to_stages: None,
-        secret_versions_to_stages: Some(stages),
+        secret_versions_to_stages: Some(stages).filter(|stages| !stages.is_empty()),
     }
 }

@@ -21,9 +21,7 @@ pub(super) fn wrong_state(message: impl Into<String>) -> Fault {
 
 /// The secret was deleted and can only be restored.
 pub(super) fn deleted() -> Fault {
-    wrong_state(
-        "You can't perform this operation on the secret because it was marked for deletion. Restore it first.",
-    )
+    wrong_state("You can't perform this operation on the secret because it was marked for deletion.")
 }
 
 /// There is something of this name already.

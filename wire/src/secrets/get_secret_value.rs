@@ -44,14 +44,16 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     }
     let stage = request.version_stage.as_deref();
     let version = match &request.version_id {
-        Some(id) => secret.version(id).ok_or_else(|| no_version(&format!("version: {id}")))?,
+        Some(id) => secret.version(id).ok_or_else(|| no_version(&format!("VersionId: {id}")))?,
         None => {
             let stage = stage.unwrap_or(CURRENT);
             secret.staged(stage).ok_or_else(|| no_version(&format!("staging label: {stage}")))?
         }
     };
-    if let Some(stage) = stage.filter(|stage| !version.stages.iter().any(|staged| staged == stage)) {
-        return Err(wrong_state(format!("Stage {stage} does not point to version {}.", version.id)));
+    if stage.is_some_and(|stage| !version.stages.iter().any(|staged| staged == stage)) {
+        return Err(wrong_state(
+            "You provided a VersionStage that is not associated to the provided VersionId.",
+        ));
     }
     let (secret_string, secret_binary) = match stored::value(context, &secret, &version.id).await? {
         Value::Text(text) => (Some(text), None),

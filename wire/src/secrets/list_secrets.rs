@@ -124,8 +124,8 @@ impl Filter {
         }
     }
 
-    /// Whether the secret has what begins with one of the values; with `!` before it, what does not. Case does not matter in
-    /// descriptions, and not where all is searched for words.
+    /// Whether the secret has what begins with one of the values; with `!` before it, what does not. Descriptions, and
+    /// all that there is, are searched for words, and their case does not matter.
     fn takes(&self, secret: &Secret) -> bool {
         let texts: Vec<&str> = match self.key.as_str() {
             "name" => vec![&secret.name],
@@ -138,11 +138,7 @@ impl Filter {
             }
         };
         let begins = |beginning: &str| match self.key.as_str() {
-            "description" => {
-                let beginning = beginning.to_lowercase();
-                texts.iter().any(|text| text.to_lowercase().starts_with(&beginning))
-            }
-            "all" => {
+            "description" | "all" => {
                 let there: Vec<String> = texts.iter().flat_map(|text| words(text)).collect();
                 words(beginning).iter().all(|word| there.iter().any(|there| there.starts_with(word)))
             }
@@ -181,7 +177,9 @@ mod tests {
             ("name", "App", false),
             ("description", "the", true),
             ("description", "THE DATA", true),
-            ("description", "database", false),
+            ("description", "database", true),
+            ("description", "base", false),
+            ("description", "!data", false),
             ("tag-key", "te", true),
             ("tag-value", "blue", false),
             ("all", "red", true),

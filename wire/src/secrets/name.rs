@@ -15,14 +15,21 @@ const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 pub(super) fn check(name: Option<String>) -> Result<String, Fault> {
     let name = name.filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| invalid("You must provide a value for the Name parameter."))?;
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/_+=.@!-".contains(&byte);
-    if name.len() > NAME_CHARS_MAX || !name.bytes().all(allowed) {
-        return Err(invalid(format!(
-            "Invalid name. Must be a valid name containing alphanumeric characters, or any of the following: -/_+=.@!, \
-             and at most {NAME_CHARS_MAX} characters long"
-        )));
+    check_letters(&name)?;
+    if name.len() > NAME_CHARS_MAX {
+        return Err(invalid(format!("Invalid name. It must have at most {NAME_CHARS_MAX} characters.")));
     }
     Ok(name)
+}
+
+fn check_letters(name: &str) -> Result<(), Fault> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/_+=.@!-".contains(&byte);
+    if name.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(Fault::validation(
+        "Invalid name. Must be a valid name containing alphanumeric characters, or any of the following: -/_+=.@!",
+    ))
 }
 
 /// What a caller means by a secret's identifier: names that it may have, the likeliest first, and the end of its ARN.
@@ -31,6 +38,7 @@ pub(super) fn candidates(id: &str) -> Result<Vec<(String, Option<String>)>, Faul
         return Err(invalid("Invalid SecretId: it must have 1 to 2048 characters."));
     }
     if !id.starts_with("arn:") {
+        check_letters(id)?;
         return Ok(vec![(id.to_owned(), None)]);
     }
     let resource = id.splitn(7, ':').nth(6).filter(|_| id.split(':').nth(2) == Some("secretsmanager"));
@@ -84,6 +92,7 @@ mod tests {
             [("app/db-main".to_owned(), Some("AbCdEf".to_owned())), ("app/db-main-AbCdEf".to_owned(), None)];
         assert_eq!(candidates(arn).unwrap(), expected);
         assert_eq!(candidates("app/db").unwrap(), [("app/db".to_owned(), None)]);
+        assert_eq!(candidates("app db").unwrap_err().code, "ValidationException");
         for id in
             ["", "arn:aws:sqs:us-east-1:000000000000:secret:a", "arn:aws:secretsmanager:r:0:secret:", "arn:"]
         {

@@ -101,7 +101,7 @@ pub(super) fn policy(settings: &Settings, arn: &str) -> Result<Map<String, Value
         Some(text) => json_object("Policy", text),
         None => {
             let empty = [
-                ("Version".to_owned(), json!("2012-10-17")),
+                ("Version".to_owned(), json!("2008-10-17")),
                 ("Id".to_owned(), json!(format!("{arn}/SQSDefaultPolicy"))),
                 ("Statement".to_owned(), json!([])),
             ];

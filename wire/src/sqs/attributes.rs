@@ -58,7 +58,8 @@ pub(super) fn unknown(name: &str) -> Fault {
 /// Refuses what only queues have that keep an order, whatever its value is. A queue without an order that is asked to keep
 /// one is for the caller to refuse.
 pub(super) fn check_kind(queue: &QueueName, attributes: &Attributes) -> Result<(), Fault> {
-    if queue.is_fifo() || attributes.get("FifoQueue").is_some_and(|value| value == "true") {
+    if queue.is_fifo() || attributes.get("FifoQueue").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    {
         return Ok(());
     }
     for name in attributes.keys() {
@@ -72,6 +73,12 @@ pub(super) fn check_kind(queue: &QueueName, attributes: &Attributes) -> Result<(
         }
     }
     Ok(())
+}
+
+/// A queue keeps its kind.
+pub(super) fn kind_stays() -> Fault {
+    let message = "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.";
+    refusal("InvalidAttributeValue", "InvalidAttributeValue", message)
 }
 
 fn invalid(name: &str) -> Fault {
@@ -159,8 +166,8 @@ fn number(name: &str, value: &str, allowed: RangeInclusive<u64>) -> Result<u64, 
 
 fn truth(name: &str, value: &str) -> Result<bool, Fault> {
     match value {
-        "true" => Ok(true),
-        "false" => Ok(false),
+        value if value.eq_ignore_ascii_case("true") => Ok(true),
+        value if value.eq_ignore_ascii_case("false") => Ok(false),
         _ => Err(invalid(name)),
     }
 }
@@ -195,6 +202,13 @@ pub(super) fn describe(
     add("MessageRetentionPeriod", &options.retention.as_secs());
     add("ReceiveMessageWaitTimeSeconds", &options.receive_wait.as_secs());
     add("MaximumMessageSize", &options.message_bytes_max);
+    // Without a key there is nothing that could be used again.
+    if !all.contains_key("KmsMasterKeyId") {
+        all.remove("KmsDataKeyReusePeriodSeconds");
+    }
+    let mut add = |name: &str, value: &dyn Display| {
+        all.entry(name.to_owned()).or_insert_with(|| value.to_string());
+    };
     // Messages lie on the disk as they are.
     add("SqsManagedSseEnabled", &false);
     if let Some(policy) = &options.redrive {

@@ -19,7 +19,9 @@ pub(super) trait Entry {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Response<T> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     successful: Vec<T>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     failed: Vec<Failed>,
 }
 

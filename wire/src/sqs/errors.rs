@@ -77,8 +77,8 @@ pub(super) fn fault(error: Error) -> Fault {
             "AWS.SimpleQueueService.MessageNotInflight",
             format!("Message {message} does not exist or is not available for visibility timeout change."),
         ),
-        Error::MoveNotRunning(_) => no_resource("Task does not exist, or has ended."),
-        Error::MoveRunning(_) => unsupported(
+        Error::MoveNotRunning(_) => no_resource("Task does not exist."),
+        Error::MoveRunning(_) => invalid(
             "There is already a task running. Only one active task is allowed for a source queue arn at a given time.",
         ),
         Error::InFlightLimit { .. } => over_limit(error.to_string()),
@@ -112,11 +112,7 @@ mod tests {
             (Error::ReceiptExpired(id.clone()), "InvalidParameterValueException", "InvalidParameterValue"),
             (Error::NotInFlight(id), "MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight"),
             (Error::InFlightLimit { queue: queue.clone(), limit: 1 }, "OverLimit", "OverLimit"),
-            (
-                Error::MoveRunning(queue),
-                "UnsupportedOperation",
-                "AWS.SimpleQueueService.UnsupportedOperation",
-            ),
+            (Error::MoveRunning(queue), "InvalidParameterValueException", "InvalidParameterValue"),
             (Error::Invalid("why".into()), "InvalidParameterValueException", "InvalidParameterValue"),
         ] {
             let fault = fault(error);

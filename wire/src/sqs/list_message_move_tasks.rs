@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::errors::{fault, invalid_value, no_resource, required};
 use super::queue::{arn, of_parameter};
+use super::task_handle;
 use crate::context::Context;
 use crate::fault::Fault;
 
@@ -52,19 +53,22 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         }
         error => fault(error),
     })?;
-    Ok(Response { results: moves.into_iter().take(limit).map(|moving| task(context, moving)).collect() })
+    let tasks = moves.into_iter().take(limit).map(|moving| task(context, moving));
+    Ok(Response { results: tasks.collect::<Result<_, _>>()? })
 }
 
 /// A task as SQS shows it. Only one that runs has a handle: there is nothing to do with others.
-fn task(context: &Context, moving: MoveSummary) -> Task {
+fn task(context: &Context, moving: MoveSummary) -> Result<Task, Fault> {
     let (status, failure_reason) = match moving.status {
         MoveStatus::Running => ("RUNNING", None),
         MoveStatus::Completed => ("COMPLETED", None),
         MoveStatus::Cancelled => ("CANCELLED", None),
         MoveStatus::Failed(reason) => ("FAILED", Some(reason)),
     };
-    Task {
-        task_handle: (status == "RUNNING").then(|| moving.id.to_string()),
+    let running = status == "RUNNING";
+    let handle = running.then(|| task_handle::spell(context, &moving.from, &moving.id)).transpose()?;
+    Ok(Task {
+        task_handle: handle,
         status,
         source_arn: arn(context, &moving.from),
         destination_arn: moving.to.map(|to| arn(context, &to)),
@@ -73,5 +77,5 @@ fn task(context: &Context, moving: MoveSummary) -> Task {
         approximate_number_of_messages_to_move: moving.to_move,
         failure_reason,
         started_timestamp: moving.started_at.as_millis(),
-    }
+    })
 }

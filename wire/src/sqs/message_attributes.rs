@@ -98,10 +98,7 @@ fn attribute(name: &str, value: Value) -> Result<Attribute, Fault> {
         invalid(format!("The message attribute '{name}' must contain a non-empty message attribute type."))
     })?;
     let empty = || {
-        invalid(format!(
-            "The message attribute '{name}' must contain a non-empty message attribute value for message attribute \
-             type '{kind}'."
-        ))
+        invalid(format!("Message (user) attribute '{name}' must contain a non-empty value of type '{kind}'."))
     };
     let content = match kind.split('.').next() {
         Some(base @ ("String" | "Number")) => {
@@ -138,7 +135,7 @@ fn is_number(text: &str) -> bool {
 pub(super) struct Wanted(Vec<String>);
 
 impl Wanted {
-    /// `All`, `.*`, names, and beginnings of names with `.*` behind.
+    /// `All`, `.*`, `*`, names, and beginnings of names with `.*` behind.
     pub(super) fn new(names: Option<Vec<String>>) -> Self {
         Wanted(names.unwrap_or_default())
     }
@@ -146,7 +143,7 @@ impl Wanted {
     fn has(&self, name: &str) -> bool {
         let matches = |wanted: &String| match wanted.strip_suffix(".*") {
             Some(beginning) => name.starts_with(beginning),
-            None => wanted == "All" || wanted == name,
+            None => wanted == "All" || wanted == "*" || wanted == name,
         };
         name != TRACE && self.0.iter().any(matches)
     }
@@ -225,7 +222,8 @@ mod tests {
             (&[".*"], &["a", "a.b", "b"]),
             (&["a.*"], &["a", "a.b"]),
             (&["b", "missing"], &["b"]),
-            (&["A", "*"], &[]),
+            (&["*"], &["a", "a.b", "b"]),
+            (&["A", "a*"], &[]),
             (&[TRACE], &[]),
             (&[], &[]),
         ] {

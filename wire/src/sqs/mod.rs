@@ -33,6 +33,8 @@ mod delete_message;
 mod delete_message_batch;
 mod purge_queue;
 
+mod task_handle;
+
 mod cancel_message_move_task;
 mod list_dead_letter_source_queues;
 mod list_message_move_tasks;
@@ -65,8 +67,7 @@ macro_rules! operations {
         /// The names of the operations.
         pub(crate) const OPERATIONS: &[&str] = &[$($name),*];
 
-        /// Answers a call.
-        pub(crate) async fn call(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
+        async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
             match call.operation.as_str() {
                 $($name => {
                     let request = parse(call)?;
@@ -104,6 +105,18 @@ operations! {
     "StartMessageMoveTask" => start_message_move_task,
     "TagQueue" => tag_queue,
     "UntagQueue" => untag_queue,
+}
+
+/// Answers a call.
+pub(crate) async fn call(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
+    let answered = answer(context, call).await;
+    answered.map_err(|fault| match call.protocol {
+        Protocol::Query if fault == errors::no_queue() => {
+            let message = "The specified queue does not exist for this wsdl version.".to_owned();
+            Fault { message, ..fault }
+        }
+        _ => fault,
+    })
 }
 
 /// Operations whose answers have no result in XML, not even an empty one: those that answer [`Nothing`].
@@ -160,5 +173,6 @@ fn spelling(operation: &str, member: &str) -> Spelling {
 }
 
 fn unknown_operation(operation: &str) -> Fault {
-    Fault { query_code: Some("InvalidAction"), ..Fault::unknown_operation(operation) }
+    let message = format!("The action {operation} is not valid for this endpoint.");
+    Fault { query_code: Some("InvalidAction"), message, ..Fault::unknown_operation(operation) }
 }

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anabranch_model::limits::MESSAGE_DELAY_MAX;
-use anabranch_model::queue::{Attribute, AttributeValue, Sent};
-use anabranch_model::{NewMessage, QueueName};
+use anabranch_model::limits::{GROUP_CHARS_MAX, MESSAGE_DELAY_MAX};
+use anabranch_model::queue::{Attribute, AttributeValue, QueueSummary, Sent};
+use anabranch_model::{Error, NewMessage, QueueName};
 use serde::{Deserialize, Serialize};
 
 use super::digest;
-use super::errors::{invalid_value, missing};
+use super::errors::{fault, invalid, invalid_value, missing};
 use super::message_attributes::{TRACE_HEADER, Value, of_sender, of_system};
 use super::text;
+use crate::context::Context;
 use crate::fault::Fault;
 
 /// A message as senders spell it: alone with its queue, or as an entry of several with an identifier.
@@ -70,6 +71,16 @@ impl Sums {
 }
 
 impl Outgoing {
+    /// Whether it says which group it belongs to.
+    pub(super) fn has_group(&self) -> bool {
+        self.message_group_id.is_some()
+    }
+
+    /// Whether it says by what a duplicate of it is recognised.
+    pub(super) fn is_named(&self) -> bool {
+        self.message_deduplication_id.is_some()
+    }
+
     /// The message for the store, and its sums.
     pub(super) fn convert(self, queue: &QueueName) -> Result<(NewMessage, Sums), Fault> {
         let body = self.message_body.filter(|body| !body.is_empty()).ok_or_else(|| missing("MessageBody"))?;
@@ -77,6 +88,8 @@ impl Outgoing {
         if queue.is_fifo() && self.message_group_id.is_none() {
             return Err(missing("MessageGroupId"));
         }
+        check_id("MessageGroupId", self.message_group_id.as_deref())?;
+        check_id("MessageDeduplicationId", self.message_deduplication_id.as_deref())?;
         if let Some(id) = self.message_deduplication_id.as_ref().filter(|_| !queue.is_fifo()) {
             return Err(invalid_value("MessageDeduplicationId", id, NOT_HERE));
         }
@@ -102,6 +115,64 @@ impl Outgoing {
         Ok((message, sums))
     }
 }
+
+/// The identifier of a group, or one by which duplicates are recognised.
+fn check_id(parameter: &str, id: Option<&str>) -> Result<(), Fault> {
+    match id {
+        Some(id)
+            if !(1..=GROUP_CHARS_MAX).contains(&id.len()) || !id.bytes().all(|b| b.is_ascii_graphic()) =>
+        {
+            let reason = format!(
+                "{parameter} can only include alphanumeric and punctuation characters. 1 to {GROUP_CHARS_MAX} in length."
+            );
+            Err(invalid_value(parameter, id, &reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a queue may refuse a message for, beside what is wrong with it for every queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    bytes: usize,
+    is_named: bool,
+}
+
+impl Claim {
+    /// That of a message.
+    pub(super) fn of(message: &NewMessage) -> Self {
+        Claim { bytes: message.size(), is_named: message.deduplication.is_some() }
+    }
+
+    /// Why the queue refused the message, in the words of the service; `how` its parameters are, it says differently of
+    /// one message and of several.
+    pub(super) async fn refused(
+        self,
+        context: &Context,
+        queue: &QueueName,
+        error: Error,
+        how: &str,
+    ) -> Fault {
+        if !matches!(error, Error::Invalid(_)) {
+            return fault(error);
+        }
+        match context.ports.queues.queue(queue).await {
+            Ok(QueueSummary { options, .. }) if self.bytes > options.message_bytes_max => invalid(format!(
+                "One or more parameters {how}. Reason: Message must be shorter than {} bytes.",
+                options.message_bytes_max
+            )),
+            Ok(QueueSummary { options, .. })
+                if options.fifo && !options.deduplicates_content && !self.is_named =>
+            {
+                invalid(UNNAMED)
+            }
+            _ => fault(error),
+        }
+    }
+}
+
+/// Nothing tells whether the message is a duplicate.
+pub(super) const UNNAMED: &str = "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly";
 
 const NOT_HERE: &str = "The request include parameter that is not valid for this queue type.";
 
@@ -158,6 +229,18 @@ mod tests {
         assert_eq!(delayed("q.fifo", 0), Ok(None));
         for (queue, delay) in [("q", -1), ("q", 901), ("q.fifo", 1)] {
             assert_eq!(delayed(queue, delay), Err("InvalidParameterValue".into()), "{queue} {delay}");
+        }
+    }
+
+    #[test]
+    fn identifiers_are_visible_ascii() {
+        let sent = |id: &str| {
+            let message = json!({"MessageBody": "b", "MessageGroupId": id, "MessageDeduplicationId": id});
+            converted("q.fifo", message).map(drop)
+        };
+        assert_eq!(sent(&"!".repeat(128)), Ok(()));
+        for id in ["", "group 123", "ä", &"a".repeat(129)] {
+            assert_eq!(sent(id), Err("InvalidParameterValue".into()), "{id}");
         }
     }
 

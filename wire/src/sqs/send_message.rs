@@ -1,7 +1,7 @@
 //! SendMessage.
 
 use super::errors::fault;
-use super::outgoing::{Accepted, Outgoing};
+use super::outgoing::{Accepted, Claim, Outgoing};
 use super::queue::resolve;
 use crate::context::Context;
 use crate::fault::Fault;
@@ -9,8 +9,12 @@ use crate::fault::Fault;
 pub(super) async fn handle(context: &Context, request: Outgoing) -> Result<Accepted, Fault> {
     let queue = resolve(context, request.queue_url.as_deref())?;
     let (message, sums) = request.convert(&queue)?;
+    let claim = Claim::of(&message);
     let mut results = context.ports.queues.send(&queue, vec![message]).await.map_err(fault)?;
     let result =
         results.pop().ok_or_else(|| Fault::server("InternalFailure", "the message has no result"))?;
-    Ok(sums.accepted(None, result.map_err(fault)?))
+    match result {
+        Ok(sent) => Ok(sums.accepted(None, sent)),
+        Err(error) => Err(claim.refused(context, &queue, error, "are invalid").await),
+    }
 }

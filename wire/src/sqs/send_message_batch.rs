@@ -1,12 +1,12 @@
 //! SendMessageBatch.
 
-use anabranch_model::NewMessage;
 use anabranch_model::limits::MESSAGE_BYTES_MAX;
+use anabranch_model::{NewMessage, QueueName};
 use serde::Deserialize;
 
 use super::batch::{self, Entry, Response};
-use super::errors::fault;
-use super::outgoing::{Accepted, Outgoing};
+use super::errors::{fault, invalid};
+use super::outgoing::{Accepted, Claim, Outgoing, UNNAMED};
 use super::queue::resolve;
 use crate::context::Context;
 use crate::fault::Fault;
@@ -33,12 +33,14 @@ impl Entry for Outgoing {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response<Accepted>, Fault> {
     let queue = resolve(context, request.queue_url.as_deref())?;
     let ids = batch::check(&request.entries)?;
+    check_order(context, &queue, &request.entries).await?;
     let mut messages = Vec::with_capacity(ids.len());
     let mut converted = Vec::with_capacity(ids.len());
     for entry in request.entries {
         converted.push(entry.convert(&queue).map(|(message, sums)| {
+            let claim = Claim::of(&message);
             messages.push(message);
-            sums
+            (sums, claim)
         }));
     }
     let bytes: usize = messages.iter().map(NewMessage::size).sum();
@@ -52,13 +54,32 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     }
     .map_err(fault)?;
     let mut sent = sent.into_iter();
-    let results = ids.into_iter().zip(converted).map(|(id, converted)| {
-        let accepted = converted.and_then(|sums| {
-            let missing = || Fault::server("InternalFailure", "the message has no result");
-            let sent = sent.next().ok_or_else(missing)?.map_err(fault)?;
-            Ok(sums.accepted(Some(id.clone()), sent))
-        });
-        (id, accepted)
-    });
+    let mut results = Vec::with_capacity(ids.len());
+    for (id, converted) in ids.into_iter().zip(converted) {
+        let accepted = match converted {
+            Ok((sums, claim)) => match sent.next() {
+                Some(Ok(sent)) => Ok(sums.accepted(Some(id.clone()), sent)),
+                Some(Err(error)) => Err(claim.refused(context, &queue, error, "cannot be validated").await),
+                None => Err(Fault::server("InternalFailure", "the message has no result")),
+            },
+            Err(fault) => Err(fault),
+        };
+        results.push((id, accepted));
+    }
     Ok(Response::new(results))
+}
+
+/// What a queue that keeps an order must know of every message is missing for all of them when it is missing for one.
+async fn check_order(context: &Context, queue: &QueueName, entries: &[Outgoing]) -> Result<(), Fault> {
+    if !queue.is_fifo() {
+        return Ok(());
+    }
+    if entries.iter().any(|entry| !entry.has_group()) {
+        return Err(invalid("The request must contain the parameter MessageGroupId."));
+    }
+    if entries.iter().all(Outgoing::is_named) {
+        return Ok(());
+    }
+    let summary = context.ports.queues.queue(queue).await.map_err(fault)?;
+    if summary.options.deduplicates_content { Ok(()) } else { Err(invalid(UNNAMED)) }
 }

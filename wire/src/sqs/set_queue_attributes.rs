@@ -4,7 +4,7 @@ use anabranch_model::Error;
 use serde::Deserialize;
 
 use super::Nothing;
-use super::attributes::{Attributes, Behaviour, check_kind, unknown};
+use super::attributes::{Attributes, Behaviour, check_kind, kind_stays, unknown};
 use super::create_queue::no_dead_letters;
 use super::errors::{fault, required};
 use super::queue::resolve;
@@ -29,11 +29,13 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     check_kind(&queue, &attributes)?;
     let mut behaviour = Behaviour { options: summary.options, kept: settings.attributes.clone() };
     for (name, value) in &attributes {
-        // A queue keeps its kind, and its name tells which.
-        if name == "FifoQueue" && *value != queue.is_fifo().to_string() {
-            return Err(unknown(name));
-        }
         behaviour.set(name, value)?;
+    }
+    // A queue keeps its kind; one without an order does not even know the attribute.
+    match (queue.is_fifo(), behaviour.options.fifo) {
+        (false, true) => return Err(unknown("FifoQueue")),
+        (true, false) => return Err(kind_stays()),
+        _ => {}
     }
     // Also where the options stay: the queue was modified now.
     context.ports.queues.set_options(&queue, behaviour.options).await.map_err(|error| match error {

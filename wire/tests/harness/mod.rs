@@ -194,7 +194,9 @@ impl Harness {
         let (status, value) = self.call(target, body).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{target}: {value}");
         let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
-        (text("__type"), text("message"))
+        // Secrets Manager spells it with a capital letter.
+        let message = ["message", "Message"].map(text).concat();
+        (text("__type"), message)
     }
 }
 
