@@ -16,7 +16,7 @@ use anabranch_model::{
     BlobStore, Error, NewRecord, StreamName, StreamOptions, StreamStore, TableName, TableStore,
 };
 use async_trait::async_trait;
-use world::{SINGLE, TENS, World, pause, seconds, start};
+use world::{COLUMNS, SINGLE, TENS, World, pause, seconds, start};
 
 #[tokio::test(start_paused = true)]
 async fn each_change_is_a_blob_named_by_it() {
@@ -68,7 +68,7 @@ async fn a_replay_writes_over_what_is_there() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sink_that_is_down_for_an_hour_makes_no_dead_letters() {
-    for flow in [SINGLE, TENS] {
+    for flow in [SINGLE, TENS, COLUMNS] {
         let world = World::new().await;
         world.put(0..25).await;
         world.blobs.on_put(|_| Some(Error::Unavailable("nobody answers".to_owned())));
@@ -120,7 +120,7 @@ impl Step for Poison {
 
 #[tokio::test(start_paused = true)]
 async fn a_poisonous_record_becomes_a_dead_letter_and_the_rest_goes_on() {
-    for flow in [SINGLE, TENS] {
+    for flow in [SINGLE, TENS, COLUMNS] {
         for way in ["never", "failed", "panics"] {
             let world = World::new().await;
             world.put(0..30).await;
@@ -153,9 +153,22 @@ async fn a_poisonous_record_becomes_a_dead_letter_and_the_rest_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn batches_are_lines_in_compressed_blobs_with_a_manifest() {
+    let entries = batches_have_a_manifest(TENS, ".jsonl.gz").await;
+    for (entry, body) in entries {
+        assert_eq!(entry["bytes"], body.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_are_columns_with_a_manifest() {
+    batches_have_a_manifest(COLUMNS, ".parquet").await;
+}
+
+/// What the manifest says, and what lies in the blobs.
+async fn batches_have_a_manifest(flow: &str, end: &str) -> Vec<(serde_json::Value, String)> {
     let world = World::new().await;
     world.put(0..25).await;
-    let bot = world.run(TENS).await;
+    let bot = world.run(flow).await;
     world.until("two full batches", async || world.documents().await.len() == 20).await;
     world.until("the rest when its time is over", async || world.documents().await.len() == 25).await;
     bot.stop().await;
@@ -163,7 +176,7 @@ async fn batches_are_lines_in_compressed_blobs_with_a_manifest() {
     blobs.sort_by_key(|(key, _)| key.len());
     let sizes: Vec<_> = blobs.iter().map(|(_, body)| body).map(|body| body.lines().count()).collect();
     assert_eq!(sizes, [10, 10, 5]);
-    assert!(blobs.iter().all(|(key, _)| key.ends_with(".jsonl.gz")), "{blobs:?}");
+    assert!(blobs.iter().all(|(key, _)| key.ends_with(end)), "{blobs:?}");
     let manifest = world.stored("tables/people/_manifest/").await;
     let entries: Vec<serde_json::Value> =
         manifest.values().map(|body| serde_json::from_str(body).unwrap()).collect();
@@ -171,9 +184,49 @@ async fn batches_are_lines_in_compressed_blobs_with_a_manifest() {
     for (entry, (key, body)) in entries.iter().zip(&blobs) {
         assert_eq!(entry["blob"], key.as_str());
         assert_eq!(entry["records"], body.lines().count());
-        assert_eq!(entry["bytes"], body.len());
     }
     assert!(world.verify().await.is_clean());
+    entries.into_iter().zip(blobs.into_iter().map(|(_, body)| body)).collect()
+}
+
+/// Killed before a checkpoint, and begun anew: the same names, and the same bytes.
+#[tokio::test(start_paused = true)]
+async fn a_replay_of_batches_writes_over_what_is_there() {
+    for flow in [TENS, COLUMNS] {
+        let world = World::new().await;
+        world.put(0..20).await;
+        let bot = world.run(flow).await;
+        world.until("all", async || world.documents().await.len() == 20).await;
+        // No checkpoint is written before ten seconds have passed.
+        bot.kill().await;
+        let (before, puts) = (world.raw().await, world.blobs.puts().len());
+        let again = world.run(flow).await;
+        world.until("all once more", async || world.blobs.puts().len() == 2 * puts).await;
+        again.stop().await;
+        assert!(world.raw().await == before, "the same blobs with the same bytes");
+        assert!(world.verify().await.is_clean());
+    }
+}
+
+/// Lines become columns, in the midst of what comes again: what is durable as the one is not written as the other beside it.
+#[tokio::test(start_paused = true)]
+async fn another_format_makes_no_duplicates() {
+    for (one, other) in [(TENS, COLUMNS), (COLUMNS, TENS)] {
+        let world = World::new().await;
+        world.put(0..20).await;
+        let bot = world.run(one).await;
+        world.until("all", async || world.documents().await.len() == 20).await;
+        bot.kill().await;
+        let before = world.raw().await;
+        world.put(20..40).await;
+        let again = world.run(other).await;
+        world.until("twenty more", async || world.documents().await.len() >= 40).await;
+        again.stop().await;
+        let after = world.raw().await;
+        assert!(before.iter().all(|(key, body)| after.get(key) == Some(body)), "left as it was");
+        assert_eq!(world.documents().await.len(), 40, "none twice");
+        assert!(world.verify().await.is_clean());
+    }
 }
 
 /// What waited for a slow write is old. It is no batch by itself for that.
@@ -198,14 +251,21 @@ async fn events_that_waited_for_a_slow_sink_lie_in_full_batches() {
 /// Killed after the end of a batch is saved and before its blob is there, and begun anew with other limits.
 #[tokio::test(start_paused = true)]
 async fn a_batch_ends_where_it_ended_before() {
+    for flow in [TENS, COLUMNS] {
+        ends_where_it_ended(flow).await;
+    }
+}
+
+async fn ends_where_it_ended(flow: &str) {
     let world = World::new().await;
     world.put(0..25).await;
     let mut blobs = 0;
     world.blobs.on_put(move |key| {
-        blobs += usize::from(key.ends_with(".gz"));
-        (key.ends_with(".gz") && blobs >= 2).then(|| Error::Unavailable("nobody answers".to_owned()))
+        let batch = key.ends_with(".gz") || key.ends_with(".parquet");
+        blobs += usize::from(batch);
+        (batch && blobs >= 2).then(|| Error::Unavailable("nobody answers".to_owned()))
     });
-    let bot = world.run(TENS).await;
+    let bot = world.run(flow).await;
     world
         .until("the end of the second batch", async || {
             world.stored("tables/people/_manifest/").await.len() == 2
@@ -214,7 +274,7 @@ async fn a_batch_ends_where_it_ended_before() {
     bot.kill().await;
     assert_eq!(world.documents().await.len(), 10, "the second blob is not there");
     world.blobs.mend();
-    let other = TENS.replace("records = 10", "records = 7");
+    let other = flow.replace("records = 10", "records = 7");
     let again = world.run(&other).await;
     world.until("all", async || world.documents().await.len() == 25).await;
     again.stop().await;

@@ -54,6 +54,14 @@ fn files_that_cannot_be_right_are_refused_with_the_line() {
     let more = |more: &str| format!("name = \"a\"\n{rest}{more}\n");
     refused(&more("batch = { records = 0 }"), 9, &["0 events"]);
     refused(&more("batch = { megabytes = 65 }"), 9, &["64 megabytes"]);
+    refused(&more("batch = { format = \"avro\" }"), 9, &["avro", "`lines`", "`parquet`"]);
+    let columns = "batch = { format = \"parquet\" }\n";
+    refused(&format!("{}{columns}", with("{ stream = \"clicks\" }")), 9, &["columns", "leave `format` out"]);
+    refused(&format!("{}{columns}", with("{ queue = \"work\" }")), 9, &["order"]);
+    let named = |end: &str| sink(&format!("{{ blobs = \"archive\", key = \"{{sequence}}{end}\" }}"));
+    refused(&format!("{}{columns}", named(".json")), 8, &["ends in .parquet", "{sequence}.parquet"]);
+    refused(&named(".parquet"), 8, &["no Parquet file", "format = \"parquet\""]);
+    refused(&format!("{}batch = {{}}\n", named(".parquet")), 8, &["no Parquet file"]);
     refused(&more("failure = { attempts = 0 }"), 9, &["attempts"]);
     refused(&more("failure = { dead_letters = {} }"), 9, &["one place"]);
     refused(&more("failure = { dead_letters = { queue = \"a\", blobs = \"b\" } }"), 9, &["one place"]);

@@ -149,15 +149,16 @@ fn planted_differences_are_found() {
 /// Bots killed without warning, while another goes on or not: nothing is lost and nothing is there twice.
 #[test]
 fn killed_bots_lose_nothing() {
-    for batch in [false, true] {
+    for batch in ["", "{ records = 25, seconds = 1 }", "{ format = \"parquet\", records = 25, seconds = 1 }"]
+    {
         let (data, folder) = (Data::new(), tempfile::tempdir().expect("a folder"));
         let _server = data.serve();
         prepare(&data);
         let mut text = std::fs::read_to_string(flow()).expect("the flow");
         text = text.replace("seconds = 10, checkpoint_seconds = 10", "seconds = 1, checkpoint_seconds = 1");
-        if batch {
+        if !batch.is_empty() {
             text = text.replace(", key = \"{keyspace}/{table}/{date}/{sequence}.json\" }", " }");
-            text += "batch = { records = 25, seconds = 1 }\n";
+            text += &format!("batch = {batch}\n");
         }
         let file = folder.path().join("flow.toml");
         std::fs::write(&file, text).expect("there is room");

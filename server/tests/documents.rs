@@ -97,3 +97,33 @@ fn crates_know_only_what_the_architecture_allows() {
         }
     }
 }
+
+/// The columns of Parquet are those of the code, in its order and with its types.
+#[test]
+fn the_columns_of_archives_are_listed() {
+    let code = read("bus/src/archive/columns/mod.rs");
+    let declared: Vec<_> = code
+        .split('"')
+        .filter_map(|text| {
+            let (presence, rest) = text.split_once(' ')?;
+            let (kind, rest) = rest.split_once(' ')?;
+            let (name, logical) = rest.split_once(' ').unwrap_or((rest, ""));
+            let optional = if presence == "optional" { ", may be null" } else { "" };
+            let kind = match (kind, logical) {
+                ("binary", "(STRING)") => "STRING",
+                ("binary", "(JSON)") => "JSON",
+                ("int64", "(TIMESTAMP(MILLIS,true))") => "TIMESTAMP(MILLIS, UTC)",
+                ("int64", "") => "INT64",
+                _ => return None,
+            };
+            Some((format!("`{name}`"), format!("{kind}{optional}")))
+        })
+        .collect();
+    let text = read("docs/archive.md");
+    let listed = table(&text, "## Documents and columns");
+    let listed: Vec<_> = listed
+        .iter()
+        .map(|row| (row[2].split(';').next().unwrap_or_default().to_owned(), row[3].to_owned()))
+        .collect();
+    assert_eq!(declared, listed);
+}

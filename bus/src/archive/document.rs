@@ -419,7 +419,7 @@ mod tests {
             let document = documents
                 .document(&change(keys.clone(), Some(&item), None, false), SequenceNumber::MIN)
                 .unwrap();
-            let read = super::super::read::documents(&document).next().unwrap().unwrap();
+            let read = super::super::read::documents(&document.into()).next().unwrap().unwrap();
             let row = documents.row(&item, &schema).unwrap();
             assert_eq!((read.key, read.new), (row.key, Some(row.image)), "{:?}", documents.shape);
         }

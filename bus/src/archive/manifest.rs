@@ -66,8 +66,13 @@ impl<'a> Manifest<'a> {
         put(self.blobs, self.bucket, &key, "application/json", vec![document.to_string().into()]).await
     }
 
-    /// The batch of an earlier life that holds an event, or comes next after it.
-    pub(super) async fn earlier(&self, place: Place) -> Result<Option<Earlier>> {
+    /// The batch of an earlier life that holds an event, or comes next after it. `blob` says where a batch lies that begins with
+    /// this event and ends at a place.
+    pub(super) async fn earlier(
+        &self,
+        place: Place,
+        blob: impl Fn(Place) -> Result<BlobKey>,
+    ) -> Result<Option<Earlier>> {
         let before = match (place.sub_sequence.checked_sub(1), place.sequence.previous()) {
             (Some(sub_sequence), _) => Some(in_order(Place { sub_sequence, ..place })),
             (None, Some(sequence)) => Some(number_in_order(&sequence.to_string())),
@@ -82,14 +87,19 @@ impl<'a> Manifest<'a> {
         for summary in &page.entries {
             let (first, last) = self.parse(&summary.key)?;
             if first == place {
-                return Ok(Some(Earlier::EndsWith(last)));
+                // Under another name, as of another format, it would not be written over.
+                let there = self.blob(&summary.key).await?;
+                let elsewhere = there != blob(last)? && self.is_written(&there).await?;
+                return Ok(Some(if elsewhere { Earlier::Holds(last) } else { Earlier::EndsWith(last) }));
             }
             next = next.or(Some((&summary.key, first, last)));
         }
         Ok(match next {
             None => None,
             Some((_, first, _)) if first > place => Some(Earlier::BeginsWith(first)),
-            Some((key, _, last)) if self.is_written(key).await? => Some(Earlier::Holds(last)),
+            Some((key, _, last)) if self.is_written(&self.blob(key).await?).await? => {
+                Some(Earlier::Holds(last))
+            }
             // Nobody has its beginning any more: what is left of it is a batch of its own.
             Some((_, _, last)) => Some(Earlier::EndsWith(last)),
         })
@@ -102,11 +112,16 @@ impl<'a> Manifest<'a> {
         Ok((parsed(first).ok_or_else(strange)?, parsed(last).ok_or_else(strange)?))
     }
 
-    async fn is_written(&self, key: &BlobKey) -> Result<bool> {
+    /// Where the batch of a document lies.
+    async fn blob(&self, key: &BlobKey) -> Result<BlobKey> {
         let text = super::read::whole(self.blobs, self.bucket, key).await?;
         let document: Document = serde_json::from_slice(&text)
             .map_err(|error| Error::Invalid(format!("`{key}` is no part of a manifest: {error}")))?;
-        match self.blobs.head(self.bucket, &BlobKey::new(&document.blob)?).await {
+        BlobKey::new(&document.blob)
+    }
+
+    async fn is_written(&self, blob: &BlobKey) -> Result<bool> {
+        match self.blobs.head(self.bucket, blob).await {
             Ok(_) => Ok(true),
             Err(Error::BlobNotFound(..)) => Ok(false),
             Err(error) => Err(error),

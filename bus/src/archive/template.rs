@@ -11,6 +11,8 @@ use crate::event::{Event, Origin, Place};
 pub const KEY_DEFAULT: &str = "{keyspace}/{table}/{date}/{sequence}.json";
 /// Keys of blobs with many events, unless somebody wants others.
 pub const LINES_KEY_DEFAULT: &str = "{keyspace}/{table}/{date}/{sequence}.jsonl.gz";
+/// The same for files of Parquet.
+pub const PARQUET_KEY_DEFAULT: &str = "{keyspace}/{table}/{date}/{sequence}.parquet";
 
 /// What the keyspace of a table that is in none is called.
 pub const NO_KEYSPACE: &str = "tables";
@@ -107,9 +109,9 @@ impl KeyTemplate {
 
     /// The key of a batch. It names both ends: a worker that has lost its shard and does not know it yet must not put a shorter
     /// batch in the place of a longer one.
-    pub(super) fn key_of_batch(&self, first: &Event, last: &Event) -> Result<BlobKey> {
-        match (&first.origin, first.origin.place(), last.origin.place()) {
-            (Origin::Shard { shard, .. }, Some(start), Some(end)) => {
+    pub(super) fn key_of_batch(&self, first: &Event, end: Place) -> Result<BlobKey> {
+        match (&first.origin, first.origin.place()) {
+            (Origin::Shard { shard, .. }, Some(start)) => {
                 self.named(shard.as_str(), &format!("{start}-{end}"), first.at)
             }
             _ => Err(Error::Invalid("a message of a queue has no place in an order".to_owned())),

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use anabranch_model::table::{Event as Happened, KeySchema, Reading, Scan};
 use anabranch_model::{BlobKey, BlobStore, BucketName, Result, SequenceNumber, TableName, TableStore};
 use futures_util::{StreamExt, stream};
+use tokio::sync::Semaphore;
 
 use super::document::Documents;
 use super::fold::{Fold, History, Print, print};
@@ -20,6 +21,8 @@ use super::template::KeyTemplate;
 
 /// Blobs that are read at the same time.
 const AT_ONCE: usize = 32;
+/// What they may take together. A larger one is read alone.
+const BODY_KIBIBYTES_MAX: u32 = 64 << 10;
 /// Differences that are told one by one; the rest is counted.
 const TOLD_MAX: usize = 10_000;
 
@@ -261,15 +264,19 @@ impl Pair<'_> {
         verification: &mut Verification,
         watch: Watch<'_>,
     ) -> Result<()> {
+        let room = Semaphore::new(BODY_KIBIBYTES_MAX as usize);
         let mut after = None;
         loop {
             let (keys, next) = read::page(self.blobs, self.bucket, self.template, after).await?;
-            let bodies = stream::iter(keys).map(async |key: BlobKey| {
+            let bodies = stream::iter(keys).map(async |(key, size): (BlobKey, u64)| {
+                // Whoever comes first gets room first, and what comes first is done with first, so nobody waits for ever.
+                let share = u32::try_from(size.div_ceil(1 << 10)).unwrap_or(u32::MAX).min(BODY_KIBIBYTES_MAX);
+                let held = room.acquire_many(share).await;
                 let body = read::whole(self.blobs, self.bucket, &key).await;
-                (key, body)
+                (key, body, held)
             });
             let mut bodies = std::pin::pin!(bodies.buffered(AT_ONCE));
-            while let Some((key, body)) = bodies.next().await {
+            while let Some((key, body, _held)) = bodies.next().await {
                 verification.blobs += 1;
                 let body = body?;
                 for document in read::documents(&body) {

@@ -14,9 +14,9 @@ use anabranch_model::{
 use futures_util::future::BoxFuture;
 
 use super::error::{FlowError, Text};
-use super::spec::{BotSpec, Flow, From, Reads};
+use super::spec::{BotSpec, Flow, FormatSpec, From, Reads};
 use super::telemetry::{Telemetry, TelemetrySpec};
-use crate::archive::{Blobs, Documents, KeyTemplate, Lines, NO_KEYSPACE, Names, Shape};
+use crate::archive::{Batches, Blobs, Documents, Format, KeyTemplate, NO_KEYSPACE, Names, Shape};
 use crate::bot::Bot;
 use crate::sink::Sink;
 use crate::source::{Changes, Queue, Shards, Source};
@@ -313,10 +313,12 @@ impl Assembly<'_> {
     async fn blobs(&self, names: &Names) -> Result<Arc<dyn Sink>, FlowError> {
         let (bucket, template) = (self.bucket().await?, self.bot.template(self.text, names)?);
         let blobs = self.ports.blobs.clone();
-        Ok(match self.bot.batch {
-            Some(_) => Arc::new(Lines { blobs, bucket, template }),
-            None => Arc::new(Blobs { blobs, bucket, template }),
-        })
+        let format = match self.bot.format() {
+            Some(FormatSpec::Lines) => Format::Lines,
+            Some(FormatSpec::Parquet) => Format::Parquet(names.clone()),
+            None => return Ok(Arc::new(Blobs { blobs, bucket, template })),
+        };
+        Ok(Arc::new(Batches { blobs, bucket, template, format }))
     }
 
     async fn bucket(&self) -> Result<BucketName, FlowError> {

@@ -9,7 +9,9 @@ use toml::Spanned;
 
 use super::error::{FlowError, Text};
 use super::telemetry::TelemetrySpec;
-use crate::archive::{KEY_DEFAULT, KeyTemplate, LINES_KEY_DEFAULT, NO_KEYSPACE, Names, lease_table};
+use crate::archive::{
+    KEY_DEFAULT, KeyTemplate, LINES_KEY_DEFAULT, NO_KEYSPACE, Names, PARQUET_KEY_DEFAULT, lease_table,
+};
 use crate::batcher::BatchLimits;
 
 /// The table of leases of a bot on the changes of a table, unless somebody wants another.
@@ -106,16 +108,30 @@ pub struct SinkSpec {
     pub stream: Option<Spanned<String>>,
 }
 
-/// When a batch is complete.
+/// When a batch is complete, and what is made of it.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchSpec {
+    /// A file of this format.
+    #[serde(default)]
+    pub format: FormatSpec,
     /// With this many events.
     pub records: Option<usize>,
     /// With this many megabytes.
     pub megabytes: Option<usize>,
     /// This long after the first event.
     pub seconds: Option<u64>,
+}
+
+/// What a batch becomes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FormatSpec {
+    /// Compressed lines.
+    #[default]
+    Lines,
+    /// A file of Parquet, with columns.
+    Parquet,
 }
 
 /// What happens to events that cannot be processed.
@@ -217,6 +233,7 @@ impl BotSpec {
         self.check_source(text, reads)?;
         self.check_failure(text)?;
         self.limits(text)?;
+        self.check_format(text, reads)?;
         let names = self.static_names(reads);
         if let Some(telemetry) = &self.telemetry {
             return self.check_telemetry(text, reads, telemetry);
@@ -317,6 +334,22 @@ impl BotSpec {
         Ok(())
     }
 
+    fn check_format(&self, text: &Text, reads: Reads<'_>) -> Result<(), FlowError> {
+        match (&self.batch, reads) {
+            (Some(batch), Reads::Stream(_)) if batch.get_ref().format == FormatSpec::Parquet => {
+                let message =
+                    "only the changes of a table have columns, and the records of a stream may be anything";
+                Err(text.error(batch.span(), message, "leave `format` out: then they are lines"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What batches become, if there are batches.
+    pub(super) fn format(&self) -> Option<FormatSpec> {
+        self.batch.as_ref().map(|batch| batch.get_ref().format)
+    }
+
     fn check_failure(&self, text: &Text) -> Result<(), FlowError> {
         let Some(failure) = &self.failure else { return Ok(()) };
         if let Some(attempts) = failure.attempts.as_ref().filter(|attempts| *attempts.get_ref() == 0) {
@@ -380,17 +413,31 @@ impl BotSpec {
                 "name a bucket: sink = { blobs = \"…\" }",
             ));
         }
-        let default = match (names, self.batch.is_some()) {
+        let default = match (names, self.format()) {
             (Names { queue: Some(_), .. }, _) => "{queue}/{date}/{sequence}",
-            (Names { stream: Some(_), .. }, false) => "{stream}/{date}/{sequence}",
-            (Names { stream: Some(_), .. }, true) => "{stream}/{date}/{sequence}.gz",
-            (_, false) => KEY_DEFAULT,
-            (_, true) => LINES_KEY_DEFAULT,
+            (Names { stream: Some(_), .. }, None) => "{stream}/{date}/{sequence}",
+            (Names { stream: Some(_), .. }, Some(_)) => "{stream}/{date}/{sequence}.gz",
+            (_, None) => KEY_DEFAULT,
+            (_, Some(FormatSpec::Lines)) => LINES_KEY_DEFAULT,
+            (_, Some(FormatSpec::Parquet)) => PARQUET_KEY_DEFAULT,
         };
         let (key, at) = match &sink.key {
             Some(key) => (key.get_ref().as_str(), key.span()),
             None => (default, self.sink.span()),
         };
+        // Tools choose how to read a file by the end of its name.
+        match (self.format() == Some(FormatSpec::Parquet), key.ends_with(".parquet")) {
+            (true, false) => {
+                let message = "the name of a Parquet file ends in .parquet, or no tool takes it for one";
+                return Err(text.error(at, message, format!("the usual one is {default}")));
+            }
+            (false, true) => {
+                let message = "what lies under a name that ends in .parquet would be no Parquet file";
+                let hint = "say batch = { format = \"parquet\" }, or end the name with .json or .jsonl.gz";
+                return Err(text.error(at, message, hint));
+            }
+            _ => {}
+        }
         KeyTemplate::new(key, names).map_err(|error| {
             text.error(at, error, format!("the usual one is {default}; each event needs a name of its own"))
         })
@@ -414,7 +461,7 @@ impl BotSpec {
     /// When a batch is complete, if there are batches.
     pub(super) fn limits(&self, text: &Text) -> Result<Option<BatchLimits>, FlowError> {
         let Some(batch) = &self.batch else { return Ok(None) };
-        let BatchSpec { records, megabytes, seconds } = *batch.get_ref();
+        let BatchSpec { records, megabytes, seconds, .. } = *batch.get_ref();
         let (records, megabytes) = (records.unwrap_or(10_000), megabytes.unwrap_or(8));
         if !(1..=BATCH_RECORDS_MAX).contains(&records) || !(1..=BATCH_MEGABYTES_MAX).contains(&megabytes) {
             let message = format!("a batch of {records} events or {megabytes} megabytes is not possible");

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod flaky;
+pub mod table;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -19,6 +20,7 @@ use anabranch_model::{
     BlobKey, BlobStore, BucketName, Clock, QueueName, QueueOptions, QueueStore, TableName, TableStore,
     Timestamp,
 };
+use bytes::Bytes;
 use flaky::FlakyBlobs;
 use futures_util::StreamExt;
 use tokio::task::JoinHandle;
@@ -171,16 +173,35 @@ impl World {
         documents
     }
 
-    async fn body(&self, key: &BlobKey) -> String {
+    /// The bytes of a blob as they are.
+    pub async fn bytes(&self, key: &BlobKey) -> Bytes {
         let mut blob = self.blobs.get(&self.bucket, key, GetOptions::default()).await.unwrap();
         let mut bytes = Vec::new();
         while let Some(piece) = blob.body.next().await {
             bytes.extend_from_slice(&piece.unwrap());
         }
+        bytes.into()
+    }
+
+    /// The bytes of all blobs.
+    pub async fn raw(&self) -> BTreeMap<String, Bytes> {
+        let mut raw = BTreeMap::new();
+        for key in self.stored("").await.into_keys() {
+            let bytes = self.bytes(&BlobKey::new(&key).unwrap()).await;
+            raw.insert(key, bytes);
+        }
+        raw
+    }
+
+    async fn body(&self, key: &BlobKey) -> String {
+        let bytes = self.bytes(key).await;
+        if bytes.starts_with(b"PAR1") {
+            return table::lines(&table::rows(bytes));
+        }
         let mut text = String::new();
         match bytes.starts_with(&[0x1f, 0x8b]) {
             true => flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap(),
-            false => bytes.as_slice().read_to_string(&mut text).unwrap(),
+            false => (&bytes[..]).read_to_string(&mut text).unwrap(),
         };
         text
     }
@@ -242,6 +263,17 @@ name = "people-archive"
 source = { table = "people" }
 sink = { blobs = "archive" }
 batch = { records = 10, seconds = 5 }
+failure = { attempts = 3, dead_letters = { queue = "dead" } }
+leases = { seconds = 2 }
+"#;
+
+/// Ten changes in a blob of columns.
+pub const COLUMNS: &str = r#"
+[[bot]]
+name = "people-archive"
+source = { table = "people" }
+sink = { blobs = "archive" }
+batch = { format = "parquet", records = 10, seconds = 5 }
 failure = { attempts = 3, dead_letters = { queue = "dead" } }
 leases = { seconds = 2 }
 "#;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch_bus::archive::{
-    Blobs, Documents, KEY_DEFAULT, KeyTemplate, LINES_KEY_DEFAULT, Lines, Names, Shape,
+    Batches, Blobs, Documents, Format, KEY_DEFAULT, KeyTemplate, LINES_KEY_DEFAULT, Names, Shape,
 };
 use anabranch_bus::{
     BatchLimits, Bot, Changes, Earlier, Event, Outcome, Refusal, Shards, Sink, Source, Step,
@@ -254,7 +254,12 @@ impl Bench<'_> {
             Names { keyspace: Some("bench".to_owned()), table: Some(name.to_owned()), ..Names::default() };
         let (blobs, bucket) = (engine.clone(), self.bucket.clone());
         let sink: Arc<dyn Sink> = match lines {
-            true => Arc::new(Lines { blobs, bucket, template: KeyTemplate::new(LINES_KEY_DEFAULT, &names)? }),
+            true => Arc::new(Batches {
+                blobs,
+                bucket,
+                template: KeyTemplate::new(LINES_KEY_DEFAULT, &names)?,
+                format: Format::Lines,
+            }),
             false => Arc::new(Blobs { blobs, bucket, template: KeyTemplate::new(KEY_DEFAULT, &names)? }),
         };
         let counted = watch::Sender::new(Count::default());

@@ -1,4 +1,4 @@
-//! Many events in one compressed blob, one a line.
+//! Many events in one blob.
 
 use std::sync::Arc;
 
@@ -8,23 +8,34 @@ use bytes::Bytes;
 use futures_util::future::join;
 
 use super::blobs::put;
-use super::gzip;
 use super::manifest::{Entry, Manifest};
-use super::template::{KeyTemplate, date};
+use super::template::{KeyTemplate, Names, date};
+use super::{columns, gzip};
 use crate::event::{Event, Origin, Place};
 use crate::sink::{Earlier, Outcome, Sink};
 
-/// A sink that writes each batch into one blob: a gzip file with a line of JSON for each event.
-pub struct Lines {
+/// What a blob with many events is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A gzip file with a line for each event, whatever it is.
+    Lines,
+    /// A Parquet file with a row for each event, all of which are documents of changes of the table with these names.
+    Parquet(Names),
+}
+
+/// A sink that writes each batch into one blob.
+pub struct Batches {
     /// Where they are kept.
     pub blobs: Arc<dyn BlobStore>,
     /// In this bucket.
     pub bucket: BucketName,
     /// Under these keys, made of the first and the last event of a batch.
     pub template: KeyTemplate,
+    /// In this format.
+    pub format: Format,
 }
 
-impl Lines {
+impl Batches {
     async fn write_batch(&self, events: &[Event]) -> Result<()> {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(()) };
         let (stream, shard, start) = placed(first)?;
@@ -32,17 +43,17 @@ impl Lines {
         let entry = Entry {
             first: start,
             last: end,
-            blob: self.template.key_of_batch(first, last)?,
+            blob: self.template.key_of_batch(first, end)?,
             records: events.len(),
             bytes: events.iter().map(|event| event.data.len() + 1).sum(),
         };
-        let lines: Vec<Bytes> = events.iter().map(|event| event.data.clone()).collect();
-        let packing = tokio::task::spawn_blocking(move || pack(&lines));
+        let (format, batch) = (self.format.clone(), events.to_vec());
+        let packing = tokio::task::spawn_blocking(move || pack(&format, &batch));
         let (saved, packed) = join(self.manifest(stream, shard).save(&entry), packing).await;
         // Nothing is written before it is durable where the batch ends.
         saved?;
-        let packed = packed.map_err(|error| Error::Unavailable(format!("packing broke off: {error}")))?;
-        put(&*self.blobs, &self.bucket, &entry.blob, "application/gzip", packed).await
+        let packed = packed.map_err(|error| Error::Unavailable(format!("packing broke off: {error}")))??;
+        put(&*self.blobs, &self.bucket, &entry.blob, self.format.content_type(), packed).await
     }
 
     fn manifest(&self, stream: &StreamName, shard: &ShardId) -> Manifest<'_> {
@@ -50,15 +61,25 @@ impl Lines {
     }
 }
 
+impl Format {
+    fn content_type(&self) -> &'static str {
+        match self {
+            Format::Lines => "application/gzip",
+            Format::Parquet(_) => "application/vnd.apache.parquet",
+        }
+    }
+}
+
 #[async_trait]
-impl Sink for Lines {
+impl Sink for Batches {
     async fn write(&self, events: &[Event]) -> Vec<Outcome> {
         vec![Outcome::from(self.write_batch(events).await); events.len()]
     }
 
     async fn earlier(&self, first: &Event) -> Result<Option<Earlier>> {
         let (stream, shard, place) = placed(first)?;
-        self.manifest(stream, shard).earlier(place).await
+        let blob = |end: Place| self.template.key_of_batch(first, end);
+        self.manifest(stream, shard).earlier(place, blob).await
     }
 
     fn belong_together(&self, first: &Event, other: &Event) -> bool {
@@ -73,7 +94,10 @@ fn placed(event: &Event) -> Result<(&StreamName, &ShardId, Place)> {
     }
 }
 
-/// The same lines give the same bytes, always.
-fn pack(lines: &[Bytes]) -> Vec<Bytes> {
-    gzip::compress(lines.iter().flat_map(|line| [&line[..], b"\n"]))
+/// The same events give the same bytes, always.
+fn pack(format: &Format, events: &[Event]) -> Result<Vec<Bytes>> {
+    match format {
+        Format::Lines => Ok(gzip::compress(events.iter().flat_map(|event| [&event.data[..], b"\n"]))),
+        Format::Parquet(names) => Ok(vec![columns::write(events, names)?]),
+    }
 }
