@@ -28,7 +28,6 @@ pub mod streams {
             "records_go_where_their_key_belongs",
             "the last key of a shard belongs to none, and the put fails inside",
         ),
-        ("bad_splits_are_refused", "a split at the last key is refused"),
         ("pages_of_shards_join_to_the_listing", "the shard to start behind is ignored"),
         ("the_largest_append_is_stored", "the limits of a put are those of before 2025: 5 MB"),
     ];
@@ -78,7 +77,6 @@ pub mod streams {
             "an_old_position_shows_no_younger_record",
             "streams that are made in the same second share their numbers; see `stream_laws.rs`",
         ),
-        ("bad_splits_are_refused", "a split at the last key is refused"),
         (
             "an_append_of_the_most_records_is_stored",
             "a character of a key that takes two of UTF-16 counts as two",

@@ -3,8 +3,8 @@
 //! The load of a shard is known as stretches of keys with a weight each; a heavy key is a stretch of its own. A part that is
 //! too heavy is cut where its load is halved, or into as many equal parts as there have to be; if one key is more than half of it, it is cut beside that key.
 //!
-//! What must hold: every cut lies inside the range and differs from the others, so that cutting there is possible; a part
-//! that holds a single key is never cut.
+//! What must hold: every cut lies inside the range and leaves at least two keys on either side, because Kinesis refuses a
+//! split that leaves one. A heavy key shares its part with the next, which nobody hits but by chance.
 
 use anabranch_model::{HashKey, HashRange};
 
@@ -119,7 +119,7 @@ fn cut(part: &mut Part, target: f64, hot: &mut Vec<(HashKey, f64)>) -> Option<(u
                 return None;
             }
             // The heavier side goes first; the other follows if the key and it are still too much.
-            if below > rest - below { key.first } else { key.last.checked_add(1)? }
+            if below > rest - below { key.first } else { key.last.saturating_add(2) }
         }
         _ => {
             // As many parts as there have to be, of equal load: halving three into parts of at most one would make four.
@@ -127,7 +127,12 @@ fn cut(part: &mut Part, target: f64, hot: &mut Vec<(HashKey, f64)>) -> Option<(u
             quantile(&part.stretches, total * (parts / 2.0).floor() / parts)?
         }
     };
-    (first < at && at <= last).then(|| (at, split(part, at)))
+    let (lowest, highest) = (first.checked_add(2)?, last.checked_sub(1)?);
+    if lowest > highest {
+        return None;
+    }
+    let at = at.clamp(lowest, highest);
+    Some((at, split(part, at)))
 }
 
 /// The key below which this much of the load lies.
@@ -278,7 +283,7 @@ mod tests {
         let hot = 500u128 << 118 | 7;
         keys.push((hot, 3_000.0));
         let cuts = cuts(&sketch(HashRange::ALL, &keys), Dimension::Records, [1.6, 1.6], 0.8, 10);
-        assert_eq!(cuts.at, [HashKey::new(hot), HashKey::new(hot + 1)]);
+        assert_eq!(cuts.at, [HashKey::new(hot), HashKey::new(hot + 2)]);
         assert_eq!(cuts.hot.iter().map(|hot| hot.0).collect::<Vec<_>>(), [HashKey::new(hot)]);
     }
 
@@ -339,6 +344,7 @@ mod tests {
             for at in &cuts.at {
                 let [lower, upper] = range.split_at(*at).unwrap();
                 prop_assert_eq!(lower.merge(upper), Some(range));
+                prop_assert!(lower.first() < lower.last() && upper.first() < upper.last(), "a single key");
                 range = upper;
             }
         }
