@@ -133,6 +133,10 @@ async fn readers_ask_for_pieces_and_changes() {
         ("if-none-match", "\"x\"", 200),
         ("if-modified-since", moment, 304),
         ("if-modified-since", past, 200),
+        // A moment that is still to come says nothing.
+        ("if-modified-since", "Fri, 01 Jan 2999 00:00:00 GMT", 200),
+        ("if-match", "no good tag", 412),
+        ("if-none-match", "no good tag", 200),
         ("if-unmodified-since", moment, 200),
         ("if-unmodified-since", past, 412),
         ("if-modified-since", "yesterday", 200),

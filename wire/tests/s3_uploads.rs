@@ -114,6 +114,7 @@ async fn parts_become_an_object_although_the_server_crashed() {
     assert_eq!(again.one("ETag"), done_once.one("ETag"), "whoever missed the answer asks again");
     let other = completion(&[(1, &one)]);
     assert_eq!(refused(&harness, &format!("POST {path}"), &[], other).await, "404 NoSuchUpload");
+    assert_eq!(refused(&harness, &format!("POST {path}"), &[], "").await, "404 NoSuchUpload");
     assert!(done_once.one("ETag").ends_with("-2&quot;"), "{}", done_once.text());
     assert_eq!(refused(&harness, &format!("GET {path}"), &[], "").await, "404 NoSuchUpload");
     let harness = harness.crash().await;

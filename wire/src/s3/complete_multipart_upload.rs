@@ -12,6 +12,7 @@ use super::answer::{document, quoted};
 use super::checksum;
 use super::errors::{fault, invalid, invalid_request, no_such_upload};
 use super::headers::{etag, write_condition};
+use super::listing::Shown;
 use super::rest::Rest;
 use super::uploading::{all_parts, summary};
 use super::xml::{Element, malformed};
@@ -28,6 +29,10 @@ struct Chosen {
 pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
     let upload = rest.upload()?;
     let (body, _reservation) = rest.payload.collect_without_checksum(&*context.memory).await?;
+    if body.is_empty() {
+        all_parts(context, &upload).await?;
+        return Err(invalid_request("You must specify at least one part"));
+    }
     let chosen = parts(&Element::parse(&body, "CompleteMultipartUpload")?)?;
     check_parts(context, &upload, &chosen).await?;
     let options = CompleteOptions {
@@ -45,7 +50,8 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     };
     let host = rest.header(HOST.as_str())?.unwrap_or("localhost").to_owned();
     Ok(document("CompleteMultipartUploadResult", |xml| {
-        xml.value("Location", format!("http://{host}/{}/{}", upload.bucket.as_str(), upload.key.as_str()));
+        let key = Shown::Encoded.key(upload.key.as_str());
+        xml.value("Location", format!("http://{host}/{}/{key}", upload.bucket.as_str()));
         xml.value("Bucket", upload.bucket.as_str()).value("Key", upload.key.as_str());
         xml.value("ETag", quoted(&meta.etag));
         checksum::list(xml, &meta.checksums, meta.parts);

@@ -31,7 +31,7 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
         Some(other) => return Err(invalid(format!("Unknown metadata directive {other:?}."))),
     };
     let options = CopyOptions {
-        source: source_conditions(rest)?,
+        source: source_conditions(context, rest)?,
         target: write_condition(&rest.headers)?,
         properties: replaced,
     };
@@ -62,8 +62,8 @@ pub(super) fn source(rest: &Rest) -> Result<(BucketName, BlobKey), Fault> {
 }
 
 /// What must be true of the object that is copied.
-pub(super) fn source_conditions(rest: &Rest) -> Result<ReadConditions, Fault> {
-    read_conditions(&rest.headers, CONDITIONS)
+pub(super) fn source_conditions(context: &Context, rest: &Rest) -> Result<ReadConditions, Fault> {
+    read_conditions(&rest.headers, CONDITIONS, context.clock.now())
 }
 
 /// Why an object is not copied: whatever its source fails is one and the same.

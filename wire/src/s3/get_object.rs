@@ -1,7 +1,7 @@
 //! GetObject.
 
 use anabranch_model::Error;
-use anabranch_model::blob::{BlobKey, BlobMeta, BucketName, GetOptions, Range};
+use anabranch_model::blob::{BlobKey, BlobMeta, BucketName, ChecksumScope, GetOptions, Range};
 use http::header::CONTENT_RANGE;
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 
@@ -16,7 +16,8 @@ use crate::receive::Body;
 
 pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
     let (bucket, key) = rest.object()?;
-    let options = GetOptions { range: piece(rest)?, conditions: read_conditions(&rest.headers, "")? };
+    let conditions = read_conditions(&rest.headers, "", context.clock.now())?;
+    let options = GetOptions { range: piece(rest)?, conditions };
     let partial = options.range.is_some();
     let blob = match context.ports.blobs.get(bucket, key, options).await {
         Ok(blob) => blob,
@@ -55,7 +56,12 @@ pub(super) fn describe(
         let text = format!("bytes {}-{}/{}", bytes.start, bytes.end - 1, meta.size);
         set(headers, CONTENT_RANGE, &text);
     }
-    if whole && rest.header("x-amz-checksum-mode")?.is_some_and(|mode| mode.eq_ignore_ascii_case("ENABLED")) {
+    // A part has checksums of its own: one of all parts together is not that of any of them.
+    let part_alone = rest.query.has("partNumber") && meta.checksums.scope() == ChecksumScope::Parts;
+    if whole
+        && !part_alone
+        && rest.header("x-amz-checksum-mode")?.is_some_and(|mode| mode.eq_ignore_ascii_case("ENABLED"))
+    {
         checksum::describe(headers, &meta.checksums, meta.parts);
     }
     if let Some(parts) = meta.parts.filter(|_| rest.query.has("partNumber")) {

@@ -11,10 +11,12 @@ use crate::fault::Fault;
 use crate::receive::Body;
 
 pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
-    context.ports.blobs.bucket(rest.bucket()?).await.map_err(fault)?;
+    let bucket = rest.bucket()?;
+    context.ports.blobs.bucket(bucket).await.map_err(fault)?;
     let mut response = empty(StatusCode::OK);
     let headers = response.headers_mut();
     set(headers, HeaderName::from_static("x-amz-bucket-region"), &context.region);
+    set(headers, HeaderName::from_static("x-amz-bucket-arn"), &format!("arn:aws:s3:::{bucket}"));
     set(headers, HeaderName::from_static("x-amz-access-point-alias"), "false");
     Ok(response)
 }

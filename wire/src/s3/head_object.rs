@@ -14,7 +14,8 @@ use crate::receive::Body;
 
 pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
     let (bucket, key) = rest.object()?;
-    let options = GetOptions { range: piece(rest)?, conditions: read_conditions(&rest.headers, "")? };
+    let conditions = read_conditions(&rest.headers, "", context.clock.now())?;
+    let options = GetOptions { range: piece(rest)?, conditions };
     let partial = options.range.is_some();
     let found = if partial {
         // Where a part stands tells only who opens it.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_model::Timestamp;
 use anabranch_model::blob::{ETag, ETagMatch, Header, Properties, Range, ReadConditions, WriteCondition};
 use anabranch_model::limits::BLOB_METADATA_BYTES_MAX;
 use base64::Engine as _;
@@ -112,14 +113,19 @@ pub(super) fn set(headers: &mut HeaderMap, name: impl Into<HeaderName>, value: &
 }
 
 /// What must be true of an object to be read; behind `prefix` stand the conditions on the source of a copy.
-pub(super) fn read_conditions(headers: &HeaderMap, prefix: &str) -> Result<ReadConditions, Fault> {
+pub(super) fn read_conditions(
+    headers: &HeaderMap,
+    prefix: &str,
+    now: Timestamp,
+) -> Result<ReadConditions, Fault> {
     let read = |name: &str| text(headers, &format!("{prefix}{name}"));
-    let tags = |name: &str| read(name)?.map(etag_match).transpose();
+    let tags = |name: &str| Ok::<_, Fault>(read(name)?.map(etag_match));
     let moment = |name: &str| Ok::<_, Fault>(read(name)?.and_then(parse_http_date));
     Ok(ReadConditions {
         if_match: tags("if-match")?,
         if_none_match: tags("if-none-match")?,
-        if_modified_since: moment("if-modified-since")?,
+        // A moment that is still to come says nothing.
+        if_modified_since: moment("if-modified-since")?.filter(|moment| *moment <= now),
         if_unmodified_since: moment("if-unmodified-since")?,
     })
 }
@@ -144,11 +150,12 @@ pub(super) fn etag(text: &str) -> Result<ETag, Fault> {
     ETag::new(bare).map_err(|error| invalid(error.to_string()))
 }
 
-fn etag_match(text: &str) -> Result<ETagMatch, Fault> {
+/// The tags that a reader names. What can be no tag is that of no object.
+fn etag_match(text: &str) -> ETagMatch {
     if text.trim() == "*" {
-        return Ok(ETagMatch::Any);
+        return ETagMatch::Any;
     }
-    text.split(',').map(etag).collect::<Result<_, _>>().map(ETagMatch::OneOf)
+    ETagMatch::OneOf(text.split(',').filter_map(|tag| etag(tag).ok()).collect())
 }
 
 /// The bytes that are wanted. A range that is not understood, or several, count as none, as HTTP has it.
@@ -220,13 +227,15 @@ mod tests {
     #[test]
     fn conditions_name_tags() {
         let tag = ETag::new("abc").unwrap();
-        let one = |text| etag_match(text).unwrap();
+        let one = etag_match;
         for text in ["abc", "\"abc\"", " W/\"abc\" "] {
             assert_eq!(one(text), ETagMatch::OneOf(vec![tag.clone()]), "{text}");
         }
         assert_eq!(one("*"), ETagMatch::Any);
         assert_eq!(one("\"abc\", \"abc\""), ETagMatch::OneOf(vec![tag.clone(), tag.clone()]));
-        assert!(etag_match("").is_err() && etag_match("\"a\"b\"").is_err());
+        for none in ["", "\"a\"b\"", "no good tag"] {
+            assert_eq!(one(none), ETagMatch::OneOf(vec![]), "{none}");
+        }
         let write = |pairs: &[(&str, &str)]| {
             write_condition(&headers(pairs)).map_err(|fault| fault.code.into_owned())
         };

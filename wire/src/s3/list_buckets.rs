@@ -35,6 +35,7 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
                 xml.element("Bucket", |xml| {
                     xml.value("Name", bucket.name.as_str()).value("CreationDate", iso(bucket.created_at));
                     xml.value("BucketRegion", &context.region);
+                    xml.value("BucketArn", format!("arn:aws:s3:::{}", bucket.name));
                 });
             }
         });

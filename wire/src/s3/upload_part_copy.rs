@@ -29,7 +29,7 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
         parse_range(text).ok_or_else(wrong)
     });
     let range = range.transpose()?;
-    let options = GetOptions { range, conditions: source_conditions(rest)? };
+    let options = GetOptions { range, conditions: source_conditions(context, rest)? };
     let blob = context.ports.blobs.get(&source.0, &source.1, options).await.map_err(refused)?;
     // A range that is cut off at the end of the source would be another one than was asked for.
     if let Some(Range::FromTo(_, last)) = range
