@@ -259,15 +259,7 @@ pub(super) fn check_attributes_to_get(validation: &mut Validation, names: &Optio
 /// The wanted attributes.
 pub(super) fn attributes_to_get(names: Vec<String>) -> Result<Projection, Fault> {
     Validation::default().size("attributesToGet", "[]", names.len(), 1..=ATTRIBUTES_TO_GET_MAX).done()?;
-    if names.iter().any(String::is_empty) {
-        return Err(invalid("Empty attribute name"));
-    }
-    if let Some(name) = names.iter().find(|name| name.len() > ATTRIBUTE_NAME_BYTES_MAX) {
-        let size = name.len();
-        return Err(invalid(format_args!(
-            "Attribute name is too large, must be at most {ATTRIBUTE_NAME_BYTES_MAX} bytes: {size}"
-        )));
-    }
+    check_names(&names)?;
     let mut seen = BTreeSet::new();
     if let Some(name) = names.iter().find(|name| !seen.insert(*name)) {
         return Err(invalid(format_args!("Duplicate value in attribute name: {name}")));
@@ -275,8 +267,22 @@ pub(super) fn attributes_to_get(names: Vec<String>) -> Result<Projection, Fault>
     Ok(Projection(names.into_iter().map(path).collect()))
 }
 
+/// Names that an attribute can have.
+fn check_names<'a>(names: impl IntoIterator<Item = &'a String> + Clone) -> Result<(), Fault> {
+    if names.clone().into_iter().any(String::is_empty) {
+        return Err(invalid("Empty attribute name"));
+    }
+    match names.into_iter().map(String::len).find(|size| *size > ATTRIBUTE_NAME_BYTES_MAX) {
+        Some(size) => Err(invalid(format_args!(
+            "Attribute name is too large, must be at most {ATTRIBUTE_NAME_BYTES_MAX} bytes: {size}"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Changes to an item.
 pub(super) fn attribute_updates(updates: BTreeMap<String, AttributeUpdate>) -> Result<Update, Fault> {
+    check_names(updates.keys())?;
     let mut update = Update::new();
     for (name, AttributeUpdate { value, action }) in updates {
         let field = format!("attributeUpdates.{name}.member.action");
@@ -449,6 +455,7 @@ mod tests {
                 r#"{"a":{"Action":"DELETE","Value":{"N":"1"}}}"#,
                 "DELETE action with value is not supported for the type N",
             ),
+            (r#"{"":{"Action":"PUT","Value":{"N":"1"}}}"#, "Empty attribute name"),
         ] {
             let fault = attribute_updates(serde_json::from_str(json).unwrap()).unwrap_err();
             assert_eq!(fault.message, format!("{INVALID} {why}"), "{json}");
