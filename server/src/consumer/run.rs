@@ -25,6 +25,9 @@ use crate::stream::RecordReport;
 /// a processor that has not come back by then has nothing left to print.
 const DRAIN_MAX: Duration = Duration::from_millis(100);
 
+/// Memory for records on their way: they come faster than they are printed, and can wait in the stream.
+const MEMORY_BYTES: usize = 4 << 20;
+
 /// Arguments of `consumer run`.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
@@ -67,7 +70,8 @@ pub(super) async fn run(
             .initial_position(initial)
             .lease_time(args.lease_time.0)
             .table_template(&args.table)
-            .drain_max(DRAIN_MAX);
+            .drain_max(DRAIN_MAX)
+            .memory(MEMORY_BYTES);
     if let Some(worker) = &args.worker {
         builder = builder.worker(worker);
     }
@@ -115,7 +119,7 @@ struct Printing {
 #[async_trait]
 impl Processor for Printing {
     async fn process(&mut self, delivery: Delivery) -> Vec<Outcome> {
-        let printed = self.printer.print(&delivery.shard.shard, &delivery.records).await;
+        let (delivery, printed) = self.printer.clone().print(delivery).await;
         if printed == delivery.records.len() {
             return delivery.done();
         }
@@ -129,7 +133,6 @@ impl Processor for Printing {
 
 /// Standard output, which all shards share.
 struct Printer {
-    /// Whose turn it is to print. A shard that waits for it holds no thread.
     turn: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     /// The limit is reached, or nobody reads the output.
@@ -161,30 +164,37 @@ impl Printer {
         self.state().failure.take()
     }
 
-    /// Prints records, as many as are still wanted. Returns how many that were.
-    async fn print(&self, shard: &ShardId, records: &[Received]) -> usize {
+    /// Prints records, as many as are still wanted, and returns how many that were. Shards take turns, and one that waits
+    /// holds no thread. Whoever reads the output may be slow; renewal goes on meanwhile.
+    async fn print(self: Arc<Self>, delivery: Delivery) -> (Delivery, usize) {
+        let printer = self.clone();
         let _turn = self.turn.lock().await;
-        // Whoever reads the output may be slow; renewal goes on meanwhile.
-        tokio::task::block_in_place(|| {
-            let mut guard = self.state();
-            let state = &mut *guard;
-            let left = state.left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
-            let wanted = if state.failure.is_some() { 0 } else { left.min(records.len()) };
-            let printed = match state.write(shard, &records[..wanted]) {
-                Ok(()) => wanted,
-                Err(failure) => {
-                    state.failure = Some(failure);
-                    0
-                }
-            };
-            if let Some(left) = &mut state.left {
-                *left -= printed as u64;
+        let printing = tokio::task::spawn_blocking(move || {
+            let printed = printer.print_now(&delivery.shard.shard, &delivery.records);
+            (delivery, printed)
+        });
+        printing.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    }
+
+    fn print_now(&self, shard: &ShardId, records: &[Received]) -> usize {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let left = state.left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
+        let wanted = if state.failure.is_some() { 0 } else { left.min(records.len()) };
+        let printed = match state.write(shard, &records[..wanted]) {
+            Ok(()) => wanted,
+            Err(failure) => {
+                state.failure = Some(failure);
+                0
             }
-            if state.left == Some(0) || printed < records.len() {
-                self.enough.notify_one();
-            }
-            printed
-        })
+        };
+        if let Some(left) = &mut state.left {
+            *left -= printed as u64;
+        }
+        if state.left == Some(0) || printed < records.len() {
+            self.enough.notify_one();
+        }
+        printed
     }
 }
 

@@ -20,6 +20,9 @@ use crate::api::transfer::{HEAD, decode, encode};
 use crate::api::wire::FailedReply;
 use crate::limits::{ANSWER_WAIT_MAX, BODY_BYTES_MAX, CLIENT_IDLE_MAX, CONNECT_WAIT_MAX, LINE_BYTES_MAX};
 
+/// Bytes that a connection reads ahead. It keeps them as long as it is open, and a reader of many shards has many.
+const BUFFER_BYTES_MAX: usize = 32 << 10;
+
 /// Connections to one server, kept open between calls.
 pub(super) struct Caller {
     client: Client<HttpConnector, UnsyncBoxBody<Bytes, Error>>,
@@ -34,6 +37,7 @@ impl Caller {
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(CLIENT_IDLE_MAX)
             .pool_timer(TokioTimer::new())
+            .http1_max_buf_size(BUFFER_BYTES_MAX)
             .build(connector);
         Caller { client, address }
     }
