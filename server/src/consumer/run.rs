@@ -173,7 +173,12 @@ impl Printer {
             let printed = printer.print_now(&delivery.shard.shard, &delivery.records);
             (delivery, printed)
         });
-        printing.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+        match printing.await.map_err(tokio::task::JoinError::try_into_panic) {
+            Ok(printed) => printed,
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The program ends, and nothing of this was printed.
+            Err(Err(_)) => std::future::pending().await,
+        }
     }
 
     fn print_now(&self, shard: &ShardId, records: &[Received]) -> usize {
