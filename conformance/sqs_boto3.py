@@ -237,8 +237,13 @@ def errors(_):
     sqs.send_message(QueueUrl=url, MessageBody="x" * (1 << 20))
     got, = receive(sqs, url)
     sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=got["ReceiptHandle"], VisibilityTimeout=0)
-    refused("AWS.SimpleQueueService.MessageNotInflight", sqs.change_message_visibility, QueueUrl=url,
-            ReceiptHandle=got["ReceiptHandle"], VisibilityTimeout=5)
+    sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=got["ReceiptHandle"], VisibilityTimeout=5)
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=got["ReceiptHandle"])
+    error = refused("InvalidParameterValue", sqs.change_message_visibility, QueueUrl=url,
+                    ReceiptHandle=got["ReceiptHandle"], VisibilityTimeout=5)
+    assert error.response["Error"]["Message"] == (
+        f"Value {got['ReceiptHandle']} for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not "
+        "available for visibility timeout change."), error
 
 
 @case

@@ -23,6 +23,7 @@ const NOTICED: Noticed<Fault> = &[
     (Fault::IgnoresVisibility, &["visibility_is_chosen_at_the_receive"]),
     (Fault::IgnoresChanges, &[
         "visibility_can_be_changed",
+        "late_receipts_hide_in_standard_queues",
         "only_messages_in_flight_can_be_hidden",
         "deleted_messages_cannot_be_hidden",
     ]),

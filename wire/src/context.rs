@@ -80,6 +80,8 @@ pub(crate) struct Context {
     pub(crate) origin: String,
     /// The path that the call came to.
     pub(crate) path: String,
+    /// The trace that the call belongs to, as its head says.
+    pub(crate) trace: Option<String>,
     /// The identifier of this call.
     pub(crate) request_id: String,
 }

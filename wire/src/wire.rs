@@ -195,9 +195,14 @@ impl Wire {
             region: scope.map_or_else(|| REGION_DEFAULT.to_owned(), |scope| scope.region),
             origin: origin(parts),
             path: parts.uri.path().to_owned(),
+            trace: header(parts, "x-amzn-trace-id"),
             request_id: request_id.to_owned(),
         }
     }
+}
+
+fn header(parts: &Parts, name: &str) -> Option<String> {
+    parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 /// How the caller addresses this server: addresses in answers begin like this, so that they lead back here.

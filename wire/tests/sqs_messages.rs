@@ -9,7 +9,7 @@ use anabranch_model::queue::{Attribute, AttributeValue};
 use anabranch_model::{NewMessage, QueueName, QueueStore};
 use harness::Harness;
 use serde_json::json;
-use sqs_client::{BOTH, Client, Reply, Speaks, post_json};
+use sqs_client::{BOTH, Client, Reply, Speaks, post, post_json};
 
 const MISSING: &str = "AWS.SimpleQueueService.NonExistentQueue";
 
@@ -478,7 +478,7 @@ async fn a_queue_is_purged_once_a_minute() {
 }
 
 #[tokio::test]
-async fn visibility_is_changed_for_those_who_hold_the_message() {
+async fn visibility_is_changed_while_the_message_is_there() {
     let server = Harness::start().await;
     for speaks in BOTH {
         let sqs = Client { server: &server, speaks };
@@ -489,10 +489,125 @@ async fn visibility_is_changed_for_those_who_hold_the_message() {
             |seconds: u32| json!({"QueueUrl": url, "ReceiptHandle": receipt, "VisibilityTimeout": seconds});
         sqs.ok("ChangeMessageVisibility", change(60)).await;
         sqs.ok("ChangeMessageVisibility", change(0)).await;
-        let late = sqs.refused("ChangeMessageVisibility", change(60)).await;
-        assert_eq!(late, "AWS.SimpleQueueService.MessageNotInflight");
+        // Also when it is visible again, and when somebody else has it.
+        sqs.ok("ChangeMessageVisibility", change(60)).await;
+        assert!(receive(&sqs, &url, 30).await.all("Body").is_empty());
+        sqs.ok("ChangeMessageVisibility", change(0)).await;
         assert_eq!(receive(&sqs, &url, 30).await.all("Body"), ["m"]);
+        sqs.ok("ChangeMessageVisibility", change(0)).await;
+        let second = receive(&sqs, &url, 30).await.get("ReceiptHandle");
         assert_eq!(sqs.refused("ChangeMessageVisibility", change(43_201)).await, "InvalidParameterValue");
+
+        sqs.ok("DeleteMessage", json!({"QueueUrl": url, "ReceiptHandle": second})).await;
+        let answer = sqs.send("ChangeMessageVisibility", &change(60)).await;
+        let words = format!(
+            "Value {receipt} for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available \
+             for visibility timeout change."
+        );
+        assert!(answer.status == 400 && answer.body.contains(&words), "{answer:?}");
+        assert_eq!(sqs.refused("ChangeMessageVisibility", change(60)).await, "InvalidParameterValue");
+    }
+}
+
+#[tokio::test]
+async fn where_an_order_is_kept_a_receipt_ends_with_its_time() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let url = sqs.queue(&format!("q-{speaks:?}.fifo"), json!({"FifoQueue": "true"})).await;
+        let message = json!({
+            "QueueUrl": url, "MessageBody": "m", "MessageGroupId": "g", "MessageDeduplicationId": "d",
+        });
+        sqs.ok("SendMessage", message).await;
+        let receipt = receive(&sqs, &url, 30).await.get("ReceiptHandle");
+        let change =
+            |seconds: u32| json!({"QueueUrl": url, "ReceiptHandle": receipt, "VisibilityTimeout": seconds});
+        sqs.ok("ChangeMessageVisibility", change(0)).await;
+        assert_eq!(sqs.refused("ChangeMessageVisibility", change(60)).await, "InvalidParameterValue");
+        let answer = sqs.send("DeleteMessage", &json!({"QueueUrl": url, "ReceiptHandle": receipt})).await;
+        let words = format!(
+            "Value {receipt} for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired."
+        );
+        assert!(answer.status == 400 && answer.body.contains(&words), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_purge_forgets_duplicates() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let url = sqs.queue(&format!("q-{speaks:?}.fifo"), json!({"FifoQueue": "true"})).await;
+        let send = async |body: &str| {
+            let message = json!({
+                "QueueUrl": url, "MessageBody": body, "MessageGroupId": "g", "MessageDeduplicationId": "d",
+            });
+            sqs.ok("SendMessage", message).await.get("MessageId")
+        };
+        let first = send("before").await;
+        assert_eq!(send("twin").await, first);
+        sqs.ok("PurgeQueue", json!({"QueueUrl": url})).await;
+        let second = send("after").await;
+        assert!(second != first && send("twin").await == second);
+        assert_eq!(receive(&sqs, &url, 30).await.all("Body"), ["after"]);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_belongs_to_a_trace_gives_it_to_its_messages() {
+    let server = Harness::start().await;
+    let sqs = Client { server: &server, speaks: Speaks::Json };
+    let url = sqs.queue("q", json!({})).await;
+    let trace = "Root=1-3152b799-8954dae64eda91bc9a23a7e8;Parent=7fa8c0f79203be72;Sampled=1";
+    let own = json!({"AWSTraceHeader": {"DataType": "String", "StringValue": "Root=own"}});
+    let entries = json!([
+        {"Id": "a", "MessageBody": "m"},
+        {"Id": "b", "MessageBody": "m", "MessageSystemAttributes": own},
+    ]);
+    let calls = [
+        ("SendMessage", json!({"QueueUrl": url, "MessageBody": "m"})),
+        ("SendMessageBatch", json!({"QueueUrl": url, "Entries": entries})),
+    ];
+    for (operation, call) in calls {
+        let target = format!("AmazonSQS.{operation}");
+        let headers = [
+            ("x-amz-target", &*target),
+            ("content-type", "application/x-amz-json-1.0"),
+            ("x-amzn-trace-id", trace),
+        ];
+        let answer = post(&server, "/", &headers, call.to_string().as_bytes()).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(
+            answer.body.matches("MD5OfMessageSystemAttributes").count(),
+            answer.body.matches("\"b\"").count()
+        );
+    }
+    sqs.ok("SendMessage", json!({"QueueUrl": url, "MessageBody": "m"})).await;
+    let names = json!({
+        "QueueUrl": url, "MaxNumberOfMessages": 10, "MessageSystemAttributeNames": ["AWSTraceHeader"],
+    });
+    let mut told = sqs.ok("ReceiveMessage", names).await.all("AWSTraceHeader");
+    told.sort();
+    assert_eq!(told, [trace, trace, "Root=own"]);
+}
+
+#[tokio::test]
+async fn names_of_attributes_may_have_letters_of_any_script() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let url = sqs.queue(&format!("q-{speaks:?}"), json!({})).await;
+        let send = |name: &str| {
+            let attributes = json!({name: {"DataType": "String", "StringValue": "x"}});
+            json!({"QueueUrl": url, "MessageBody": "m", "MessageAttributes": attributes})
+        };
+        sqs.ok("SendMessage", send("attr.1øßä")).await;
+        let got =
+            sqs.ok("ReceiveMessage", json!({"QueueUrl": url, "MessageAttributeNames": ["attr.1øßä"]})).await;
+        assert_eq!(got.all("StringValue"), ["x"]);
+        for name in ["a-§-b", "a!b", "a b", ".a", "a.", "aWs.a", &"L".repeat(257)] {
+            assert_eq!(sqs.refused("SendMessage", send(name)).await, "InvalidParameterValue", "{name}");
+        }
     }
 }
 
@@ -530,4 +645,24 @@ async fn a_delayed_message_is_counted_and_not_received() {
     assert_eq!(all.entry("ApproximateNumberOfMessagesDelayed"), "1");
     let summary = server.engine.queue(&QueueName::new("q").unwrap()).await.unwrap();
     assert_eq!(summary.options.delay, Duration::from_secs(900));
+}
+
+#[tokio::test]
+async fn the_dead_letters_of_a_queue_may_stay_where_they_are() {
+    let server = Harness::start().await;
+    for speaks in BOTH {
+        let sqs = Client { server: &server, speaks };
+        let name = format!("q-{speaks:?}");
+        let arn = format!("arn:aws:sqs:us-east-1:000000000000:{name}");
+        let policy = json!({"deadLetterTargetArn": arn, "maxReceiveCount": 1}).to_string();
+        let early = json!({"QueueName": name, "Attributes": {"RedrivePolicy": policy}});
+        assert_eq!(sqs.refused("CreateQueue", early).await, "InvalidParameterValue", "it is not there yet");
+        let url = sqs.queue(&name, json!({})).await;
+        let attributes = json!({"QueueUrl": url, "Attributes": {"RedrivePolicy": policy}});
+        sqs.ok("SetQueueAttributes", attributes).await;
+        sqs.ok("SendMessage", json!({"QueueUrl": url, "MessageBody": "m"})).await;
+        for _ in 0..3 {
+            assert_eq!(receive(&sqs, &url, 0).await.all("Body"), ["m"]);
+        }
+    }
 }

@@ -73,6 +73,18 @@ async fn attributes_are_set_and_told() {
         let sqs = Client { server: &server, speaks };
         let dead = sqs.queue(&format!("dead-{speaks:?}"), json!({})).await;
         let url = sqs.queue(&format!("live-{speaks:?}"), json!({})).await;
+        let new = sqs.ok("GetQueueAttributes", json!({"QueueUrl": url, "AttributeNames": ["All"]})).await;
+        for (name, value) in [
+            ("DelaySeconds", "0"),
+            ("MaximumMessageSize", "1048576"),
+            ("MessageRetentionPeriod", "345600"),
+            ("ReceiveMessageWaitTimeSeconds", "0"),
+            ("SqsManagedSseEnabled", "true"),
+            ("VisibilityTimeout", "30"),
+        ] {
+            assert_eq!(new.entry(name), value, "{name}");
+        }
+        assert_eq!(new.entries().len(), 12, "{new:?}");
         let arn = format!("arn:aws:sqs:us-east-1:000000000000:dead-{speaks:?}");
         let policy = json!({"deadLetterTargetArn": arn, "maxReceiveCount": 3}).to_string();
         let attributes = json!({
@@ -85,6 +97,7 @@ async fn attributes_are_set_and_told() {
         for (name, value) in attributes.as_object().unwrap() {
             assert_eq!(all.entry(name), value.as_str().unwrap());
         }
+        assert_eq!(all.entry("SqsManagedSseEnabled"), "false", "there is a key instead");
         assert_eq!(all.entry("ApproximateNumberOfMessages"), "0");
         assert_eq!(all.entry("QueueArn"), format!("arn:aws:sqs:us-east-1:000000000000:live-{speaks:?}"));
         assert!(all.entry("CreatedTimestamp").parse::<u64>().unwrap() > 1_700_000_000);

@@ -153,6 +153,10 @@ pub mod queues {
             "only_messages_in_flight_can_be_hidden",
             "the receipt of what is visible is said never to have been given",
         ),
+        (
+            "late_receipts_hide_in_standard_queues",
+            "the receipt of what is visible is said never to have been given",
+        ),
         ("foreign_receipts_are_refused", "deleting with a receipt that it never gave succeeds"),
         ("duplicates_are_not_received", "a receive gives one message of a group"),
         ("equal_bodies_are_duplicates", "a receive gives one message of a group"),
@@ -183,6 +187,7 @@ pub mod queues {
             "the receipt of what was deleted is said never to have been given",
         ),
         ("only_messages_in_flight_can_be_hidden", "what is visible can be hidden"),
+        ("late_receipts_hide_in_standard_queues", "an old receipt is said never to have been given"),
         ("a_receive_can_be_repeated", "attempts are ignored"),
         ("the_identifier_of_a_dead_letter_tells_duplicates", "a dead letter keeps its deduplication id"),
         ("dead_letters_go_back_to_their_sources", NO_MOVES),
@@ -196,6 +201,7 @@ pub mod queues {
     pub const LOCALSTACK: Skipped = &[
         ("old_receipts_are_refused_in_fifo_queues", "every receipt is good while its message is in flight"),
         ("only_messages_in_flight_can_be_hidden", "what is visible is said to have been hidden"),
+        ("late_receipts_hide_in_standard_queues", "what is visible is said to have been hidden"),
         ("foreign_receipts_are_refused", "a receipt of an earlier queue of the same name is good"),
         ("duplicates_are_not_received", "a duplicate is acknowledged with a sequence number of its own"),
         ("equal_bodies_are_duplicates", "a duplicate is acknowledged with a sequence number of its own"),

@@ -235,10 +235,16 @@ pub fn placed(key: &[u8]) -> Option<(u64, u16)> {
     ending(key.get(key.len().checked_sub(10)?..)?)
 }
 
-/// What rows of recent sends begin with.
-pub fn recent(number: u64, window: u32) -> Vec<u8> {
+/// All rows of recent sends. They lie under the number of the messages, so that a purge forgets them too.
+pub fn recents(number: u64) -> Vec<u8> {
     let mut key = owner(number);
     key.push(b'd');
+    key
+}
+
+/// What rows of recent sends of a window begin with.
+pub fn recent(number: u64, window: u32) -> Vec<u8> {
+    let mut key = recents(number);
     key.extend_from_slice(&window.to_be_bytes());
     key
 }

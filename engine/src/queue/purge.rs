@@ -42,7 +42,7 @@ impl Core {
         .map(drop)
     }
 
-    /// Removes every message of a queue: those that come later lie under another number.
+    /// Removes every message of a queue, and forgets what was sent lately: what comes later lies under another number.
     pub async fn purge_queue(&self, name: &QueueName) -> Result<()> {
         let mut permit = Some(self.budget.write(QUEUE_BYTES).await);
         self.submit(|| {
@@ -56,6 +56,7 @@ impl Core {
                 counted,
                 Change::put(keys::queue(name), row.encode()),
                 bury(&keys::messages(frame.held.number)),
+                bury(&keys::recents(frame.held.number)),
             ];
             let settled = queue.clone();
             let then = Box::new(move |position| settled.settle(position));

@@ -312,9 +312,10 @@ impl<'a> Frame<'a> {
         Ok(true)
     }
 
-    /// Where a message goes that was received as often as it may be.
+    /// Where a message goes that was received as often as it may be. It lies there already if that is its own queue.
     fn dead_letters(&self, message: &Message) -> Option<QueueName> {
-        let policy = self.held.options.redrive.as_ref()?;
+        let policy =
+            self.held.options.redrive.as_ref().filter(|policy| policy.dead_letters != self.queue.name)?;
         (message.state.standing.receives >= policy.receives_max).then(|| policy.dead_letters.clone())
     }
 

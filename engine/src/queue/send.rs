@@ -87,7 +87,7 @@ impl Frame<'_> {
                     slots.push(Slot::Known(place));
                     continue;
                 }
-                let prefix = keys::recent_prefix(self.queue.born, window(self.now), scope, id);
+                let prefix = keys::recent_prefix(self.held.number, window(self.now), scope, id);
                 own.insert((scope, id.clone()), self.added);
                 self.put_placed(prefix, self.added, self.now.to_le_bytes().to_vec());
             }
@@ -103,7 +103,7 @@ impl Frame<'_> {
     fn recent(&self, scope: &str, id: &str) -> Result<Option<Place>> {
         let last = window(self.now);
         for window in last.saturating_sub(1)..=last {
-            let prefix = keys::recent_prefix(self.queue.born, window, scope, id);
+            let prefix = keys::recent_prefix(self.held.number, window, scope, id);
             let end = keys::behind(&prefix);
             let Some((key, row)) = self.scan(&prefix.into(), &end, 1)?.pop() else { continue };
             let parts = keys::placed(&key).zip(row.as_ref().try_into().ok().map(u64::from_le_bytes));

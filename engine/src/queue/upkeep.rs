@@ -91,8 +91,8 @@ impl Frame<'_> {
         if !self.fifo() {
             return Ok(());
         }
-        let from: Bytes = keys::recent(self.queue.born, 0).into();
-        let end: Bytes = keys::recent(self.queue.born, window(self.now).saturating_sub(1)).into();
+        let from: Bytes = keys::recent(self.held.number, 0).into();
+        let end: Bytes = keys::recent(self.held.number, window(self.now).saturating_sub(1)).into();
         for (key, _) in self.scan(&from, &end, REMOVED_MAX)? {
             self.remove(key);
         }

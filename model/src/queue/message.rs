@@ -179,14 +179,14 @@ fn check_attributes(attributes: &BTreeMap<String, Attribute>) -> Result<()> {
 }
 
 fn check_attribute_name(name: &str) -> Result<()> {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     let dots = name.starts_with('.') || name.ends_with('.') || name.contains("..");
-    let short = !name.is_empty() && name.len() <= limits::ATTRIBUTE_NAME_CHARS_MAX;
-    if short && !dots && name.bytes().all(allowed) {
+    let short = !name.is_empty() && name.chars().count() <= limits::ATTRIBUTE_NAME_CHARS_MAX;
+    if short && !dots && name.chars().all(allowed) {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "attribute name {} is not allowed: it must have 1 to {} of a-z, A-Z, 0-9, `_`, `-` and single dots inside",
+        "attribute name {} is not allowed: it must have 1 to {} letters, digits, `_`, `-` and single dots inside",
         excerpt(name),
         limits::ATTRIBUTE_NAME_CHARS_MAX
     )))

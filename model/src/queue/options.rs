@@ -153,9 +153,9 @@ impl QueueOptions {
                 limits::RECEIVES_MAX
             )));
         }
-        if target.is_fifo() != self.fifo || target == name {
+        if target.is_fifo() != self.fifo {
             return Err(Error::Invalid(format!(
-                "dead letters of `{name}` cannot go to `{target}`: it must be another queue of the same kind"
+                "dead letters of `{name}` cannot go to `{target}`: it must be a queue of the same kind"
             )));
         }
         Ok(())

@@ -164,20 +164,23 @@ pub fn check_send(messages: &[NewMessage]) -> Result<()> {
 ///    again is not received once more: the next receive that would give it moves it to the dead-letter queue, where it has
 ///    the same identifier, body and attributes, counts its receives on, and names its source. In standard queues it
 ///    keeps the time of its send, which its retention counts from; in FIFO queues its age begins anew and its
-///    deduplication id is its identifier. If the dead-letter queue is gone, the message stays and is received on.
+///    deduplication id is its identifier. If the dead-letter queue is gone, or the queue itself, the message stays and
+///    is received on.
 /// 8. **Receipts.** A receipt is good for its queue only, and not for a later one of the same name
 ///    ([`Error::ReceiptInvalid`]). Deleting a message that is gone already succeeds.
 /// 9. **Late deletes.** In a standard queue a receipt deletes its message even after its visibility is over, as long as
 ///    nobody has received the message again; after that `delete` with the old receipt succeeds, may leave the message, and does
 ///    not disturb the newer receipt. In a FIFO queue both are refused ([`Error::ReceiptExpired`]) and the message stays.
-/// 10. **Late changes.** `change_visibility` of a message that is not in flight is refused ([`Error::NotInFlight`]), with
-///     the receipt of an earlier receive too (there [`Error::ReceiptExpired`] says the same).
+/// 10. **Late changes.** In a standard queue every receipt of a message hides or shows it for as long as it is there, also
+///     when it is visible again or somebody else received it. In a FIFO queue `change_visibility` of a message that is not in
+///     flight is refused ([`Error::NotInFlight`]), with the receipt of an earlier receive too (there
+///     [`Error::ReceiptExpired`] says the same). What was deleted is in flight nowhere.
 /// 11. **Order.** In a FIFO queue messages of a group are received in the order of their sends. While one of them is in flight,
 ///     or delayed, the group gives nothing that comes behind it; one receive may give several, in order. Groups do not
 ///     hold each other up. `sequence` grows with every message that the queue takes.
 /// 12. **Duplicates.** In a FIFO queue a message with the [deduplication id](NewMessage::deduplication_id) of one that was
 ///     sent less than [`limits::DEDUPLICATION_WINDOW`] ago, in the scope that the queue says, is acknowledged with the
-///     identifier and number of the first and not received, even if that one was deleted.
+///     identifier and number of the first and not received, even if that one was deleted. A purge forgets what was sent.
 /// 13. **Waiting.** A receive returns as soon as there is a message, and otherwise empty-handed when its wait is over. A
 ///     message that becomes visible ends the waiting as well as one that is sent. Deleting the queue ends it with
 ///     [`Error::QueueNotFound`].

@@ -75,6 +75,18 @@ pub(super) fn check_kind(queue: &QueueName, attributes: &Attributes) -> Result<(
     Ok(())
 }
 
+/// Refuses two ways to encrypt a queue at once.
+pub(super) fn check_encryption(attributes: &Attributes) -> Result<(), Fault> {
+    let has_key = attributes.get("KmsMasterKeyId").is_some_and(|key| !key.is_empty());
+    let managed = attributes.get("SqsManagedSseEnabled").is_some_and(|it| it.eq_ignore_ascii_case("true"));
+    if !(has_key && managed) {
+        return Ok(());
+    }
+    let message = "You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS \
+                   SSE.";
+    Err(refusal("InvalidAttributeName", "InvalidAttributeName", message))
+}
+
 /// A queue keeps its kind.
 pub(super) fn kind_stays() -> Fault {
     let message = "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.";
@@ -148,6 +160,14 @@ impl Behaviour {
             "Policy" | "KmsMasterKeyId" | "KmsDataKeyReusePeriodSeconds" | "SqsManagedSseEnabled" => {}
             _ => return Err(unknown(name)),
         }
+        // The way that is chosen last is the one that holds.
+        match name {
+            "KmsMasterKeyId" if !empty => drop(self.kept.remove("SqsManagedSseEnabled")),
+            "SqsManagedSseEnabled" if value.eq_ignore_ascii_case("true") => {
+                drop(self.kept.remove("KmsMasterKeyId"));
+            }
+            _ => {}
+        }
         match empty {
             true => self.kept.remove(name),
             false => self.kept.insert(name.to_owned(), value.to_owned()),
@@ -206,11 +226,13 @@ pub(super) fn describe(
     if !all.contains_key("KmsMasterKeyId") {
         all.remove("KmsDataKeyReusePeriodSeconds");
     }
+    // As the service says of a queue that has no key of its own. Messages lie on the disk as they are: to encrypt it is
+    // the matter of whoever runs the server.
+    let has_key = all.contains_key("KmsMasterKeyId");
+    all.entry("SqsManagedSseEnabled".to_owned()).or_insert_with(|| (!has_key).to_string());
     let mut add = |name: &str, value: &dyn Display| {
         all.entry(name.to_owned()).or_insert_with(|| value.to_string());
     };
-    // Messages lie on the disk as they are.
-    add("SqsManagedSseEnabled", &false);
     if let Some(policy) = &options.redrive {
         add("RedrivePolicy", &redrive::spell(policy, &arn));
     }
@@ -358,5 +380,21 @@ mod tests {
             behaviour.set(name, "").unwrap();
         }
         assert!(behaviour.kept.is_empty());
+    }
+
+    #[test]
+    fn a_queue_is_encrypted_in_one_way() {
+        let mut behaviour = plain(QueueOptions::default());
+        behaviour.set("KmsMasterKeyId", "alias/k").unwrap();
+        behaviour.set("SqsManagedSseEnabled", "true").unwrap();
+        assert_eq!(behaviour.kept.keys().collect::<Vec<_>>(), ["SqsManagedSseEnabled"]);
+        behaviour.set("KmsMasterKeyId", "alias/k").unwrap();
+        assert_eq!(behaviour.kept.keys().collect::<Vec<_>>(), ["KmsMasterKeyId"]);
+        let both = |managed: &str| {
+            let pairs = [("KmsMasterKeyId", "alias/k"), ("SqsManagedSseEnabled", managed)];
+            check_encryption(&pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+        };
+        assert_eq!(both("false"), Ok(()));
+        assert_eq!(both("true").unwrap_err().code, "InvalidAttributeName");
     }
 }

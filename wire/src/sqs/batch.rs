@@ -1,9 +1,10 @@
 //! Calls with several entries: what is wrong with the call as a whole, and the results of its entries.
 
+use anabranch_model::Receipt;
 use anabranch_model::limits::MESSAGE_BATCH_MAX;
 use serde::Serialize;
 
-use super::errors::{fault, missing, refusal};
+use super::errors::{missing, receipt_fault, refusal};
 use crate::fault::Fault;
 
 /// Longest identifier of an entry, in characters.
@@ -64,19 +65,22 @@ impl<T> Response<T> {
 /// The results of a call whose entries have nothing to say: what could be read has a result of the store, in order.
 pub(super) fn done(
     ids: Vec<String>,
-    read: Vec<Result<(), Fault>>,
+    read: Vec<Result<Receipt, Fault>>,
     results: Vec<anabranch_model::Result<()>>,
 ) -> impl Iterator<Item = (String, Result<Done, Fault>)> {
     let mut results = results.into_iter();
     ids.into_iter().zip(read).map(move |(id, read)| {
-        let result = read.and_then(|()| results.next().ok_or_else(without_result)?.map_err(fault));
+        let result = read.and_then(|receipt| {
+            let result = results.next().ok_or_else(without_result)?;
+            result.map_err(|error| receipt_fault(error, &receipt))
+        });
         (id.clone(), result.map(|()| Done { id }))
     })
 }
 
 /// The result of a call with one entry.
-pub(super) fn only(mut results: Vec<anabranch_model::Result<()>>) -> Result<(), Fault> {
-    results.pop().ok_or_else(without_result)?.map_err(fault)
+pub(super) fn only(mut results: Vec<anabranch_model::Result<()>>, receipt: &Receipt) -> Result<(), Fault> {
+    results.pop().ok_or_else(without_result)?.map_err(|error| receipt_fault(error, receipt))
 }
 
 /// What nobody knows the outcome of is not a success.
@@ -178,11 +182,13 @@ mod tests {
     }
     #[test]
     fn no_result_is_no_success() {
-        let lost = only(Vec::new()).unwrap_err();
+        let receipt = Receipt::new("r").unwrap();
+        let lost = only(Vec::new(), &receipt).unwrap_err();
         assert!(lost.code == "InternalFailure" && lost.status.is_server_error());
-        assert_eq!(only(vec![Ok(())]), Ok(()));
-        assert!(only(vec![Err(anabranch_model::Error::DiskFull)]).is_err());
-        let mut results = done(vec!["a".into(), "b".into()], vec![Ok(()), Ok(())], vec![Ok(())]);
+        assert_eq!(only(vec![Ok(())], &receipt), Ok(()));
+        assert!(only(vec![Err(anabranch_model::Error::DiskFull)], &receipt).is_err());
+        let mut results =
+            done(vec!["a".into(), "b".into()], vec![Ok(receipt.clone()), Ok(receipt)], vec![Ok(())]);
         assert!(results.next().unwrap().1.is_ok());
         assert_eq!(results.next().unwrap().1.unwrap_err().code, "InternalFailure");
     }

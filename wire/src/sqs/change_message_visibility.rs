@@ -26,9 +26,9 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     let queue = resolve(context, request.queue_url.as_deref())?;
     let receipt = receipt(request.receipt_handle)?;
     let visibility = visibility(request.visibility_timeout)?;
-    let changes = vec![(receipt, visibility)];
+    let changes = vec![(receipt.clone(), visibility)];
     let results = context.ports.queues.change_visibility(&queue, changes).await.map_err(fault)?;
-    batch::only(results)?;
+    batch::only(results, &receipt)?;
     Ok(Nothing {})
 }
 

@@ -45,7 +45,10 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     for entry in request.entries {
         let change = receipt(entry.receipt_handle)
             .and_then(|receipt| Ok((receipt, visibility(entry.visibility_timeout)?)));
-        read.push(change.map(|change| changes.push(change)));
+        read.push(change.map(|change| {
+            changes.push(change.clone());
+            change.0
+        }));
     }
     let changed = match changes.is_empty() {
         // Nothing is left to change, but the queue must exist all the same.

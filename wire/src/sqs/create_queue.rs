@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_model::{Error, QueueName, QueueOptions};
 use serde::{Deserialize, Serialize};
 
-use super::attributes::{Attributes, Behaviour, check_kind};
+use super::attributes::{Attributes, Behaviour, check_encryption, check_kind};
 use super::errors::{fault, invalid, refusal, required};
 use super::queue::url;
 use super::settings::Settings;
@@ -37,6 +37,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let attributes = request.attributes.unwrap_or_default();
     let queue = QueueName::new(&name).map_err(|_| bad_name())?;
     check_kind(&queue, &attributes)?;
+    check_encryption(&attributes)?;
     let mut behaviour = Behaviour { options: QueueOptions::default(), kept: Attributes::new() };
     for (name, value) in &attributes {
         behaviour.set(name, value)?;
@@ -74,7 +75,8 @@ async fn make(
             }
             let made = context.ports.queues.create_queue(queue, options).await;
             made.map_err(|error| match error {
-                Error::QueueNotFound(missing) if missing != *queue => no_dead_letters(&missing),
+                // Also the queue itself, which is not there yet.
+                Error::QueueNotFound(missing) => no_dead_letters(&missing),
                 error => fault(error),
             })?;
             context.sqs.forget_purge(queue);

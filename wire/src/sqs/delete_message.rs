@@ -20,8 +20,8 @@ pub(super) struct Request {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothing, Fault> {
     let queue = resolve(context, request.queue_url.as_deref())?;
     let receipt = receipt(request.receipt_handle)?;
-    let results = context.ports.queues.delete(&queue, vec![receipt]).await.map_err(fault)?;
-    batch::only(results)?;
+    let results = context.ports.queues.delete(&queue, vec![receipt.clone()]).await.map_err(fault)?;
+    batch::only(results, &receipt)?;
     Ok(Nothing {})
 }
 

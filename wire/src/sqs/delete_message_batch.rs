@@ -41,7 +41,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let mut receipts = Vec::with_capacity(ids.len());
     let mut read = Vec::with_capacity(ids.len());
     for entry in request.entries {
-        read.push(receipt(entry.receipt_handle).map(|receipt| receipts.push(receipt)));
+        read.push(receipt(entry.receipt_handle).inspect(|receipt| receipts.push(receipt.clone())));
     }
     let deleted = match receipts.is_empty() {
         // Nothing is left to delete, but the queue must exist all the same.

@@ -1,7 +1,7 @@
 //! Errors of the ports in the words of SQS. Its codes have two spellings: a newer one in JSON, and the one that the
 //! Query protocol always had, which JSON repeats in a header.
 
-use anabranch_model::Error;
+use anabranch_model::{Error, Receipt};
 use http::StatusCode;
 
 use crate::fault::Fault;
@@ -55,6 +55,18 @@ pub(super) fn bad_receipt(receipt: &str) -> Fault {
     let shown: String = receipt.chars().take(1_024).collect();
     let message = format!("The input receipt handle \"{shown}\" is not a valid receipt handle.");
     refusal("ReceiptHandleIsInvalid", "ReceiptHandleIsInvalid", message)
+}
+
+/// What SQS says about an error with a receipt, which it repeats.
+pub(super) fn receipt_fault(error: Error, receipt: &Receipt) -> Fault {
+    let refuse = |reason| invalid_value("ReceiptHandle", receipt, reason);
+    match error {
+        Error::ReceiptExpired(_) => refuse("The receipt handle has expired."),
+        Error::NotInFlight(_) => {
+            refuse("Message does not exist or is not available for visibility timeout change.")
+        }
+        error => fault(error),
+    }
 }
 
 /// What SQS says about an error.

@@ -103,7 +103,8 @@ fn attribute(name: &str, value: Value) -> Result<Attribute, Fault> {
     let content = match kind.split('.').next() {
         Some(base @ ("String" | "Number")) => {
             let content = value.string_value.filter(|text| !text.is_empty()).ok_or_else(empty)?;
-            text::check(&content)?;
+            // The same character makes a body a wrong message, and an attribute a wrong parameter.
+            text::check(&content).map_err(|fault| invalid(fault.message))?;
             if base == "Number" && !is_number(&content) {
                 let message = "Can't cast the value of message (user) attribute";
                 return Err(invalid(format!("{message} '{name}' to a number.")));
@@ -209,7 +210,7 @@ mod tests {
         let listed = json!({"a": {"DataType": "String", "StringListValues": ["x"]}});
         assert_eq!(sent(listed), Err("UnsupportedOperation".into()));
         let control = json!({"a": {"DataType": "String", "StringValue": "\u{0}"}});
-        assert_eq!(sent(control), Err("InvalidMessageContents".into()));
+        assert_eq!(sent(control), Err("InvalidParameterValueException".into()));
     }
 
     #[test]

@@ -81,8 +81,12 @@ impl Outgoing {
         self.message_deduplication_id.is_some()
     }
 
-    /// The message for the store, and its sums.
-    pub(super) fn convert(self, queue: &QueueName) -> Result<(NewMessage, Sums), Fault> {
+    /// The message for the store, and its sums. It belongs to the trace of the call unless it names another.
+    pub(super) fn convert(
+        self,
+        queue: &QueueName,
+        call_trace: Option<&str>,
+    ) -> Result<(NewMessage, Sums), Fault> {
         let body = self.message_body.filter(|body| !body.is_empty()).ok_or_else(|| missing("MessageBody"))?;
         text::check(&body)?;
         if queue.is_fifo() && self.message_group_id.is_none() {
@@ -110,7 +114,7 @@ impl Outgoing {
             delay,
             group: self.message_group_id,
             deduplication: self.message_deduplication_id,
-            trace,
+            trace: trace.or_else(|| call_trace.map(str::to_owned)),
         };
         Ok((message, sums))
     }
@@ -201,7 +205,7 @@ mod tests {
     fn converted(queue: &str, message: serde_json::Value) -> Result<(NewMessage, Sums), String> {
         let outgoing: Outgoing = serde_json::from_value(message).unwrap();
         let queue = QueueName::new(queue).unwrap();
-        outgoing.convert(&queue).map_err(|fault| fault.query_code.unwrap_or_default().to_owned())
+        outgoing.convert(&queue, None).map_err(|fault| fault.query_code.unwrap_or_default().to_owned())
     }
 
     #[test]

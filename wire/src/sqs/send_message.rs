@@ -8,7 +8,7 @@ use crate::fault::Fault;
 
 pub(super) async fn handle(context: &Context, request: Outgoing) -> Result<Accepted, Fault> {
     let queue = resolve(context, request.queue_url.as_deref())?;
-    let (message, sums) = request.convert(&queue)?;
+    let (message, sums) = request.convert(&queue, context.trace.as_deref())?;
     let claim = Claim::of(&message);
     let mut results = context.ports.queues.send(&queue, vec![message]).await.map_err(fault)?;
     let result =

@@ -37,7 +37,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let mut messages = Vec::with_capacity(ids.len());
     let mut converted = Vec::with_capacity(ids.len());
     for entry in request.entries {
-        converted.push(entry.convert(&queue).map(|(message, sums)| {
+        converted.push(entry.convert(&queue, context.trace.as_deref()).map(|(message, sums)| {
             let claim = Claim::of(&message);
             messages.push(message);
             (sums, claim)

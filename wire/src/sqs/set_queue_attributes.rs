@@ -4,7 +4,7 @@ use anabranch_model::Error;
 use serde::Deserialize;
 
 use super::Nothing;
-use super::attributes::{Attributes, Behaviour, check_kind, kind_stays, unknown};
+use super::attributes::{Attributes, Behaviour, check_encryption, check_kind, kind_stays, unknown};
 use super::create_queue::no_dead_letters;
 use super::errors::{fault, required};
 use super::queue::resolve;
@@ -27,6 +27,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     let summary = context.ports.queues.queue(&queue).await.map_err(fault)?;
     let mut settings = Settings::of(context, &queue).await?;
     check_kind(&queue, &attributes)?;
+    check_encryption(&attributes)?;
     let mut behaviour = Behaviour { options: summary.options, kept: settings.attributes.clone() };
     for (name, value) in &attributes {
         behaviour.set(name, value)?;

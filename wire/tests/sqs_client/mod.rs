@@ -207,7 +207,7 @@ impl Client<'_> {
         }
     }
 
-    async fn send(&self, operation: &str, request: &Value) -> Answer {
+    pub async fn send(&self, operation: &str, request: &Value) -> Answer {
         match self.speaks {
             Speaks::Json => post_json(self.server, operation, &request.to_string()).await,
             Speaks::Forms => {

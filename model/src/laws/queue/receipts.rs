@@ -108,10 +108,25 @@ async fn check_invalid(trial: &Trial, queue: &QueueName, receipt: &Receipt) {
     trial.same("counts", trial.counts(queue).await, [0, 2, 0]);
 }
 
-/// What is visible cannot be hidden for longer, nor what someone else received since.
-pub async fn only_messages_in_flight_can_be_hidden(trial: Trial) {
+/// In a standard queue a receipt hides its message also when it is visible again, and shows it when another receiver has it.
+pub async fn late_receipts_hide_in_standard_queues(trial: Trial) {
     let queue = trial.queue().await;
     trial.send(&queue, some("m", 1)).await;
+    let old = trial.receive_one(&queue).await.receipt;
+    trial.ok("showing at once", trial.hide(&queue, &old, Duration::ZERO).await);
+    trial.ok("hiding what is visible", trial.hide(&queue, &old, VISIBILITY_DEFAULT).await);
+    trial.nothing("while it is hidden again", &queue).await;
+    trial.same("counts", trial.counts(&queue).await, [0, 1, 0]);
+    trial.ok("showing it again", trial.hide(&queue, &old, Duration::ZERO).await);
+    trial.receive_one(&queue).await;
+    trial.ok("showing what another has", trial.hide(&queue, &old, Duration::ZERO).await);
+    trial.same("counts", trial.counts(&queue).await, [1, 0, 0]);
+}
+
+/// In a FIFO queue what is visible cannot be hidden for longer, nor what someone else received since.
+pub async fn only_messages_in_flight_can_be_hidden(trial: Trial) {
+    let queue = trial.fifo().await;
+    trial.send(&queue, grouped("g", some("m", 1))).await;
     let receipt = trial.receive_one(&queue).await.receipt;
     trial.ok("showing at once", trial.hide(&queue, &receipt, Duration::ZERO).await);
     let visible = trial.hide(&queue, &receipt, VISIBILITY_DEFAULT).await;

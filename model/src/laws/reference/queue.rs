@@ -236,6 +236,12 @@ impl Queue {
         Ok((parts, place))
     }
 
+    /// Removes every message, and forgets what was sent.
+    pub fn purge(&mut self) {
+        self.messages.clear();
+        self.duplicates.clear();
+    }
+
     /// Deletes a message. An old receipt leaves the message to whoever received it since.
     pub fn delete(&mut self, receipt: &Receipt, now: Timestamp) -> Result<()> {
         let (parts, place) = self.find(receipt)?;
@@ -256,10 +262,10 @@ impl Queue {
         let (parts, place) = self.find(receipt)?;
         let held = place.and_then(|place| self.messages.get_mut(&place));
         let held = held.ok_or_else(|| Error::NotInFlight(parts.message.clone()))?;
-        if parts.receive != u64::from(held.receives) {
+        if self.options.fifo && parts.receive != u64::from(held.receives) {
             return Err(Error::ReceiptExpired(parts.message));
         }
-        if !held.in_flight(now) {
+        if self.options.fifo && !held.in_flight(now) {
             return Err(Error::NotInFlight(parts.message));
         }
         check_extension(held.received_at, now, visibility)?;

@@ -173,7 +173,8 @@ impl SimpleQueuesState {
     fn bury(&mut self, name: &QueueName, now: Timestamp) -> Result<bool> {
         let queue = self.queue(name)?;
         let target = queue.options.redrive.as_ref().map(|policy| policy.dead_letters.clone());
-        let Some(target) = target.filter(|target| self.queues.contains_key(target)) else { return Ok(false) };
+        let elsewhere = |target: &QueueName| target != name && self.queues.contains_key(target);
+        let Some(target) = target.filter(elsewhere) else { return Ok(false) };
         let dead: Vec<u64> = queue.available(now).into_iter().filter(|place| queue.is_dead(*place)).collect();
         for place in &dead {
             let Some(held) = self.queue_mut(name)?.messages.remove(place) else { continue };
@@ -319,7 +320,7 @@ impl QueueStore for SimpleQueues {
     }
 
     async fn purge(&self, queue: &QueueName) -> Result<()> {
-        self.current().0.queue_mut(queue)?.messages.clear();
+        self.current().0.queue_mut(queue)?.purge();
         Ok(())
     }
 
