@@ -31,6 +31,8 @@ fn bucket_names_are_host_names() {
         ("-abc", "must begin and end"),
         ("abc.", "must begin and end"),
         ("a..b", "two dots"),
+        ("foo.-bar", "side by side"),
+        ("foo-.bar", "side by side"),
         ("xn--abc", "begins with `xn--`"),
         ("192.168.5.4", "form of an address"),
         ("b\u{fc}cher", r"contains `\u{fc}`"),

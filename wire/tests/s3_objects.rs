@@ -282,3 +282,26 @@ async fn an_object_that_must_be_there_is_deleted_once() {
     done(&harness, "DELETE /photos/a", &present, "").await;
     assert_eq!(refused(&harness, "DELETE /photos/a", &present, "").await, "404 NoSuchKey");
 }
+
+#[tokio::test]
+async fn an_object_is_copied_onto_itself_only_to_change_it() {
+    let harness = Harness::start().await;
+    done(&harness, "PUT /photos", &[], "").await;
+    done(&harness, "PUT /photos/a", &[("x-amz-meta-colour", "red")], "body").await;
+    let source = ("x-amz-copy-source", "/photos/a");
+    for same in [&[][..], &[("x-amz-metadata-directive", "COPY")], &[("x-amz-meta-colour", "blue")]] {
+        let refusal = send(&harness, "PUT /photos/a", &[&[source], same].concat(), "").await;
+        assert_eq!(refusal.refusal(), "400 InvalidRequest", "{same:?}");
+        assert_eq!(
+            refusal.one("Message"),
+            "This copy request is illegal because it is trying to copy an object to itself without changing the object&apos;s \
+             metadata, storage class, website redirect location or encryption attributes."
+        );
+    }
+    done(&harness, "PUT /photos/a", &[source, ("x-amz-storage-class", "STANDARD")], "").await;
+    let found = done(&harness, "GET /photos/a", &[], "").await;
+    assert_eq!((&found.body[..], found.header("x-amz-meta-colour")), (&b"body"[..], "red"));
+    let replaced = [source, ("x-amz-metadata-directive", "REPLACE"), ("x-amz-meta-colour", "blue")];
+    done(&harness, "PUT /photos/a", &replaced, "").await;
+    assert_eq!(done(&harness, "HEAD /photos/a", &[], "").await.header("x-amz-meta-colour"), "blue");
+}

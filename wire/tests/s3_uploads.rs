@@ -24,6 +24,16 @@ async fn put_part(harness: &Harness, path: &str, number: usize, body: impl Into<
     done(harness, &line, &[], body).await.header("etag").to_owned()
 }
 
+/// A completion that repeats the checksums of the parts.
+fn summed_completion(parts: &[(usize, &str, &str)]) -> String {
+    let part = |(number, tag, sum): &(usize, &str, &str)| {
+        let sum = format!("<ChecksumCRC32>{sum}</ChecksumCRC32>");
+        format!("<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag>{sum}</Part>")
+    };
+    let parts: String = parts.iter().map(part).collect();
+    format!("<CompleteMultipartUpload xmlns='x'>{parts}</CompleteMultipartUpload>")
+}
+
 fn completion(parts: &[(usize, &str)]) -> String {
     let part = |(number, tag): &(usize, &str)| {
         format!("<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>")
@@ -142,12 +152,14 @@ async fn parts_become_an_object_although_the_server_crashed() {
 #[tokio::test]
 async fn the_parts_of_an_object_are_listed_and_the_last_may_be_empty() {
     let harness = start().await;
-    let id = begin(&harness, "big", &[]).await;
+    let id = begin(&harness, "big", &[("x-amz-checksum-algorithm", "CRC32")]).await;
     let path = format!("/photos/big?uploadId={id}");
     // Whatever their numbers were, parts are counted from one.
     let (one, two) =
         (put_part(&harness, &path, 3, vec![1; PART]).await, put_part(&harness, &path, 70, "").await);
-    done(&harness, &format!("POST {path}"), &[], completion(&[(3, &one), (70, &two)])).await;
+    let sums = done(&harness, &format!("GET {path}"), &[], "").await.all("ChecksumCRC32");
+    let parts = [(3, one.as_str(), sums[0].as_str()), (70, &two, &sums[1])];
+    done(&harness, &format!("POST {path}"), &[], summed_completion(&parts)).await;
     let ask = async |more: &[(&str, &str)]| {
         let headers = [&[("x-amz-object-attributes", "ObjectParts,ObjectSize")], more].concat();
         send(&harness, "GET /photos/big?attributes", &headers, "").await
@@ -155,6 +167,7 @@ async fn the_parts_of_an_object_are_listed_and_the_last_may_be_empty() {
     let all = ask(&[]).await;
     assert_eq!(all.all("PartNumber"), ["1", "2"]);
     assert_eq!(all.all("Size"), [PART.to_string(), "0".into()]);
+    assert_eq!(all.all("ChecksumCRC32"), sums, "each part has its own");
     assert_eq!((all.one("PartsCount"), all.one("IsTruncated")), ("2".into(), "false".into()));
     let first = ask(&[("x-amz-max-parts", "1")]).await;
     assert_eq!((first.all("PartNumber"), first.one("IsTruncated")), (vec!["1".into()], "true".into()));
@@ -166,9 +179,46 @@ async fn the_parts_of_an_object_are_listed_and_the_last_may_be_empty() {
     }
     let empty = done(&harness, "GET /photos/big?partNumber=2", &[], "").await;
     assert_eq!((empty.status.as_u16(), empty.body.len()), (206, 0));
+    let harness = harness.crash().await;
+    for (number, sum) in [(1, &sums[0]), (2, &sums[1])] {
+        for method in ["GET", "HEAD"] {
+            let line = format!("{method} /photos/big?partNumber={number}");
+            let part = done(&harness, &line, &[("x-amz-checksum-mode", "ENABLED")], "").await;
+            assert_eq!(
+                (part.header("x-amz-checksum-crc32"), part.header("x-amz-checksum-type")),
+                (&**sum, "COMPOSITE")
+            );
+        }
+    }
     done(&harness, "PUT /photos/once", &[], "whole").await;
     let once = done(&harness, "GET /photos/once?partNumber=1", &[], "").await;
     assert_eq!((&once.body[..], once.header("content-range")), (&b"whole"[..], "bytes 0-4/5"));
+}
+
+/// The checksum of a whole body is not made of those of its parts, and these are not told.
+#[tokio::test]
+async fn of_an_object_with_one_checksum_the_parts_are_counted() {
+    let harness = start().await;
+    let full = [("x-amz-checksum-algorithm", "CRC32"), ("x-amz-checksum-type", "FULL_OBJECT")];
+    for headers in [&full[..], &[]] {
+        let id = begin(&harness, "big", headers).await;
+        let path = format!("/photos/big?uploadId={id}");
+        let tags =
+            [put_part(&harness, &path, 1, vec![1; PART]).await, put_part(&harness, &path, 2, "x").await];
+        done(&harness, &format!("POST {path}"), &[], completion(&[(1, &tags[0]), (2, &tags[1])])).await;
+        let wanted = [("x-amz-object-attributes", "ObjectParts,Checksum")];
+        let told = done(&harness, "GET /photos/big?attributes", &wanted, "").await;
+        assert_eq!(
+            (told.one("PartsCount"), told.all("PartNumber").len()),
+            ("2".into(), 0),
+            "{}",
+            told.text()
+        );
+        assert_eq!(told.all("ChecksumType"), if headers.is_empty() { vec![] } else { vec!["FULL_OBJECT"] });
+        let mode = [("x-amz-checksum-mode", "ENABLED")];
+        let part = done(&harness, "HEAD /photos/big?partNumber=2", &mode, "").await;
+        assert_eq!(part.header("x-amz-checksum-crc32"), "");
+    }
 }
 
 #[tokio::test]
@@ -221,12 +271,46 @@ async fn checksums_of_parts_are_compared() {
         completion(&[(1, put.header("etag"))])
             .replace("</Part>", &format!("<ChecksumCRC32>{sum}</ChecksumCRC32></Part>"))
     };
+    let other = send(&harness, &line, &[("x-amz-checksum-crc32c", "mnG7TA==")], "hello").await;
+    assert_eq!(
+        other.one("Message"),
+        "Checksum Type mismatch occurred, expected checksum Type: crc32, actual checksum Type: crc32c"
+    );
+    let without = send(&harness, &format!("POST {path}"), &[], completion(&[(1, put.header("etag"))])).await;
+    assert_eq!(
+        without.one("Message"),
+        "The upload was created using a crc32 checksum. The complete request must include the checksum for each part. It \
+         was missing for part 1 in the request."
+    );
+    let sha = with("")
+        .replace("ChecksumCRC32", "ChecksumSHA256")
+        .replace("></Check", ">47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=</Check");
+    let sha = send(&harness, &format!("POST {path}"), &[], sha).await;
+    assert_eq!(
+        sha.one("Message"),
+        "The sha256 you specified for part 1 did not match what we received.",
+        "{}",
+        sha.text()
+    );
+    let mode = [("x-amz-checksum-type", "FULL_OBJECT")];
+    let mode = send(&harness, &format!("POST {path}"), &mode, with(good)).await;
+    assert_eq!(
+        mode.one("Message"),
+        "The upload was created using the COMPOSITE checksum mode. The complete request must use the same checksum mode."
+    );
     assert_eq!(refused(&harness, &format!("POST {path}"), &[], with(wrong)).await, "400 InvalidPart");
     let expected = [("x-amz-checksum-crc32", wrong)];
     assert_eq!(refused(&harness, &format!("POST {path}"), &expected, with(good)).await, "400 BadDigest");
     let answer = done(&harness, &format!("POST {path}"), &[], with(good)).await;
     assert!(answer.one("ChecksumCRC32").ends_with("-1"), "{}", answer.text());
     assert_eq!(answer.one("ChecksumType"), "COMPOSITE");
+    for listing in ["GET /photos", "GET /photos?list-type=2"] {
+        let listed = done(&harness, listing, &[], "").await;
+        assert_eq!(
+            (listed.one("ChecksumAlgorithm"), listed.one("ChecksumType")),
+            ("CRC32".into(), "COMPOSITE".into())
+        );
+    }
     let full = [("x-amz-checksum-algorithm", "SHA256"), ("x-amz-checksum-type", "FULL_OBJECT")];
     assert_eq!(refused(&harness, "POST /photos/sum?uploads", &full, "").await, "400 InvalidRequest");
 }
@@ -238,7 +322,8 @@ async fn the_copy_of_an_object_in_parts_is_in_one_piece() {
     let path = format!("/photos/joined?uploadId={id}");
     let (one, two) = ("x".repeat(PART), "y");
     let tags = [put_part(&harness, &path, 1, one.clone()).await, put_part(&harness, &path, 2, two).await];
-    let list = completion(&[(1, &tags[0]), (2, &tags[1])]);
+    let sums = done(&harness, &format!("GET {path}"), &[], "").await.all("ChecksumCRC32");
+    let list = summed_completion(&[(1, &tags[0], &sums[0]), (2, &tags[1], &sums[1])]);
     let joined = done(&harness, &format!("POST {path}"), &[], list).await.one("ETag");
     assert!(joined.contains("-2"), "{joined}");
     let copied = [("x-amz-copy-source", "/photos/joined")];

@@ -123,6 +123,8 @@ fn entry(element: &Element) -> Result<BlobSummary> {
             size: element.text("Size").parse().ok()?,
             etag: meta::etag(element.text("ETag")).ok()?,
             modified_at: meta::date_in_seconds(element.text("LastModified"))?,
+            // Not every service that speaks S3 lists them.
+            checksums: None,
         })
     };
     read().ok_or_else(|| super::strange("a key that cannot be read"))

@@ -98,7 +98,7 @@ impl Blobs {
         // What a header cannot say is decided here.
         conditions.check(key, &meta)?;
         let body = Reading::new(key, answer, Expected::of(&meta)).into_body();
-        Ok(Blob { meta, range: 0..size, body })
+        Ok(Blob { meta, range: 0..size, part: None, body })
     }
 
     /// Opens a piece. Its answer does not tell the checksums of the whole, so the blob is looked at first, and the piece
@@ -130,7 +130,7 @@ impl Blobs {
                     }
                     let expected = Expected { size: range.end - range.start, checksums: Vec::new() };
                     let body = Reading::new(key, answer, expected).into_body();
-                    return Ok(Blob { meta, range, body });
+                    return Ok(Blob { meta, range, part: None, body });
                 }
                 // It was replaced in between, perhaps by a shorter one.
                 Err(failure) if failure.is("PreconditionFailed") || failure.is("InvalidRange") => {}

@@ -248,6 +248,8 @@ impl StoredBody {
 pub struct StoredBlob {
     pub meta: BlobMeta,
     pub body: StoredBody,
+    /// The checksums of its parts, where that of the whole is made of them. Rows of before have none.
+    pub part_checksums: Vec<Checksums>,
 }
 
 impl StoredBlob {
@@ -270,6 +272,10 @@ impl StoredBlob {
         put_properties(&mut bytes, properties);
         put_checksums(&mut bytes, checksums);
         self.body.encode(&mut bytes);
+        if !self.part_checksums.is_empty() {
+            bytes.put_u32(self.part_checksums.len() as u32);
+            self.part_checksums.iter().for_each(|checksums| put_checksums(&mut bytes, checksums));
+        }
         bytes
     }
 
@@ -282,7 +288,19 @@ impl StoredBlob {
         let (properties, checksums) = (take_properties(&mut take)?, take_checksums(&mut take)?);
         let meta = BlobMeta { size, etag, properties, checksums, modified_at, parts };
         let body = StoredBody::decode(&mut take)?;
-        take.end().map(|()| StoredBlob { meta, body })
+        let part_checksums = match take.0.is_empty() {
+            true => Vec::new(),
+            false => take_part_checksums(&mut take)?,
+        };
+        take.end().map(|()| StoredBlob { meta, body, part_checksums })
+    }
+}
+
+/// What no part has is not written.
+fn take_part_checksums(take: &mut Take<'_>) -> Result<Vec<Checksums>, Malformed> {
+    match take.u32()? {
+        0 => Err(Malformed),
+        count => (0..count).map(|_| take_checksums(take)).collect(),
     }
 }
 

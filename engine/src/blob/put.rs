@@ -58,7 +58,7 @@ impl Core {
     async fn place(&self, placing: Placing<'_>) -> Result<BlobMeta> {
         let entered = self.blobs.enter(placing.bucket).await?;
         let Placing { bucket, key, condition, meta, mut place } = placing;
-        let stored = StoredBlob { meta, body: place.stored() };
+        let stored = StoredBlob { meta, body: place.stored(), part_checksums: Vec::new() };
         let value = Bytes::from(stored.encode());
         let row_key = Bytes::from(layout::blob_key(entered.number, key));
         let inline_bytes = if let Place::Inline(body) = &place { body.len() } else { 0 };

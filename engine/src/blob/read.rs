@@ -8,7 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use anabranch_model::blob::{Blob, BlobKey, Body, BucketName, GetOptions};
+use anabranch_model::blob::{self, Blob, BlobKey, Body, BucketName, GetOptions};
 use anabranch_model::{DiskFile, Error, Result};
 use bytes::Bytes;
 use futures_util::stream;
@@ -64,9 +64,15 @@ impl Core {
         let meta = found.stored.meta.clone();
         options.conditions.check(key, &meta)?;
         let parts = found.stored.part_sizes();
+        let part = match options.range {
+            Some(blob::Range::Part(number)) => {
+                found.stored.part_checksums.get(usize::from(number.get()) - 1).cloned()
+            }
+            _ => None,
+        };
         let range = options.range.map_or(Ok(0..meta.size), |range| range.resolve(meta.size, &parts))?;
         let body = self.open_body(bucket, key, found, range.clone()).await?;
-        Ok(Blob { meta, range, body })
+        Ok(Blob { meta, range, part, body })
     }
 
     /// Opens the body of a blob.

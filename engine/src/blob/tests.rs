@@ -46,6 +46,7 @@ proptest! {
     fn blobs_and_parts_round_trip(
         size: u64, md5: [u8; 16], properties in properties(), checksums in checksums(), ms: u64,
         parts in proptest::option::of(1_u16..=10_000), body in body(), number in 1_u64..=10_000,
+        part_checksums in proptest::collection::vec(checksums(), 0..4),
     ) {
         let (etag, modified_at) = (ETag::of_md5(md5), Timestamp::from_millis(ms));
         let number = PartNumber::new(number).expect("a number");
@@ -53,7 +54,7 @@ proptest! {
         let part = StoredPart { part, body: body.clone() };
         prop_assert_eq!(StoredPart::decode(number, &part.encode()), Ok(part.clone()));
         let meta = BlobMeta { size, etag, properties, checksums, modified_at, parts };
-        let blob = StoredBlob { meta, body };
+        let blob = StoredBlob { meta, body, part_checksums };
         prop_assert_eq!(StoredBlob::decode(&blob.encode()), Ok(blob.clone()));
         prop_assert_eq!(StoredBlob::decode(&[&blob.encode()[..], &[0]].concat()), Err(Malformed));
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_model::blob::{
-    BlobKey, BlobMeta, Body, BodyOptions, BucketName, CompleteOptions, DigestOfParts, Part, PartChoice,
-    PartNumber, Upload, UploadId, UploadOptions, check_parts,
+    BlobKey, BlobMeta, Body, BodyOptions, BucketName, ChecksumScope, CompleteOptions, DigestOfParts, Part,
+    PartChoice, PartNumber, Upload, UploadId, UploadOptions, check_parts,
 };
 use anabranch_model::limits::UPLOAD_PARTS_MAX;
 use anabranch_model::{Error, Result, Timestamp};
@@ -182,7 +182,12 @@ impl Core {
         let keys = chosen.iter().map(|part| layout::part_key(entered.number, id, part.number).into());
         let keys = keys.collect();
         let bodies = chosen.iter().filter_map(|part| found.remove(&part.number)).map(|stored| stored.body);
-        Ok((StoredBlob { meta, body: StoredBody::Files(owned(bodies)) }, keys))
+        // That of a whole body says nothing about its parts, and nobody asks for theirs then.
+        let part_checksums = match meta.checksums.scope() {
+            ChecksumScope::Parts => chosen.iter().map(|part| part.checksums.clone()).collect(),
+            ChecksumScope::Body => Vec::new(),
+        };
+        Ok((StoredBlob { meta, body: StoredBody::Files(owned(bodies)), part_checksums }, keys))
     }
 
     /// Ends an upload; upkeep removes its parts.

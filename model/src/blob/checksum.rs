@@ -125,6 +125,15 @@ pub struct Checksums {
     values: BTreeMap<ChecksumAlgorithm, Checksum>,
 }
 
+/// Which checksums there are, without their values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChecksumKinds {
+    /// What they were computed from.
+    pub scope: ChecksumScope,
+    /// In the order of [`ChecksumAlgorithm::ALL`].
+    pub algorithms: Vec<ChecksumAlgorithm>,
+}
+
 impl Checksums {
     /// No checksum yet, of this scope.
     pub fn empty(scope: ChecksumScope) -> Self {
@@ -144,6 +153,11 @@ impl Checksums {
     /// What they were computed from.
     pub fn scope(&self) -> ChecksumScope {
         self.scope
+    }
+
+    /// Which of them there are.
+    pub fn kinds(&self) -> ChecksumKinds {
+        ChecksumKinds { scope: self.scope, algorithms: self.values.keys().copied().collect() }
     }
 
     /// All of them, in the order of [`ChecksumAlgorithm::ALL`].

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::checksum::Checksums;
+use super::checksum::{ChecksumKinds, Checksums};
 use super::etag::ETag;
 use super::name::BlobKey;
 use crate::clock::Timestamp;
@@ -125,6 +125,7 @@ impl BlobMeta {
             size: self.size,
             etag: self.etag.clone(),
             modified_at: self.modified_at,
+            checksums: Some(self.checksums.kinds()),
         }
     }
 }
@@ -140,4 +141,6 @@ pub struct BlobSummary {
     pub etag: ETag,
     /// As [`BlobMeta::modified_at`].
     pub modified_at: Timestamp,
+    /// Which of [`BlobMeta::checksums`] there are; none where a listing does not say it.
+    pub checksums: Option<ChecksumKinds>,
 }

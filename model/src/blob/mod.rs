@@ -23,7 +23,7 @@ pub mod upload;
 
 pub mod store;
 
-pub use checksum::{Checksum, ChecksumAlgorithm, ChecksumScope, Checksums};
+pub use checksum::{Checksum, ChecksumAlgorithm, ChecksumKinds, ChecksumScope, Checksums};
 pub use condition::{ETagMatch, ReadConditions, WriteCondition};
 pub use digest::{BodyDigest, BodyDigester, ChecksumDigester, DigestOfParts, md5_of};
 pub use etag::ETag;

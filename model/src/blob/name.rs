@@ -52,6 +52,9 @@ fn bucket_name_fault(name: &str) -> Option<String> {
     if name.contains("..") {
         return Some("has two dots side by side".to_string());
     }
+    if name.contains(".-") || name.contains("-.") {
+        return Some("has a dot and a `-` side by side".to_string());
+    }
     if name.starts_with("xn--") {
         return Some("begins with `xn--`, which host names keep for other alphabets".to_string());
     }

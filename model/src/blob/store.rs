@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_core::Stream;
 
+use super::checksum::Checksums;
 use super::etag::ETag;
 use super::listing::{ListOptions, ListPage, UploadListOptions};
 use super::meta::BlobMeta;
@@ -36,6 +37,8 @@ pub struct Blob {
     pub meta: BlobMeta,
     /// Which of its bytes follow.
     pub range: std::ops::Range<u64>,
+    /// The checksums of the part that was asked for, where the store has kept them: those of the whole are made of them.
+    pub part: Option<Checksums>,
     /// These bytes.
     pub body: Body,
 }

@@ -100,7 +100,12 @@ async fn get_blob(State(api): State<Arc<Api>>, request: Request) -> std::result:
     let opened = async { api.stores.blobs()?.get(&place.bucket.0, &place.key.0, options).await }.await;
     meter::blob_call(GetBlob::NAME, &opened);
     let blob = opened?;
-    let reply = GetBlobReply { meta: blob.meta.into(), first: blob.range.start, end: blob.range.end };
+    let reply = GetBlobReply {
+        meta: blob.meta.into(),
+        first: blob.range.start,
+        end: blob.range.end,
+        part: blob.part.map(Into::into),
+    };
     let headers = [
         (header::CONTENT_TYPE, header::HeaderValue::from_static("application/octet-stream")),
         (header::TRAILER, header::HeaderValue::from_name(FAILED)),

@@ -55,7 +55,8 @@ impl BlobStore for Remote {
         let request = GetBlobRequest::new(bucket, key, options);
         let (reply, body) =
             self.caller.fetch::<api::GetBlob>(&request, |reply| reply.end - reply.first).await?;
-        Ok(Blob { meta: reply.meta.try_into()?, range: reply.first..reply.end, body })
+        let part = reply.part.map(TryInto::try_into).transpose()?;
+        Ok(Blob { meta: reply.meta.try_into()?, range: reply.first..reply.end, part, body })
     }
 
     async fn head(&self, bucket: &BucketName, key: &BlobKey) -> Result<BlobMeta> {

@@ -10,6 +10,8 @@ use super::headers::{set, text};
 use super::xml::{Element, Xml};
 use crate::fault::Fault;
 
+/// The header that says what a checksum was computed from.
+pub(super) const TYPE: http::HeaderName = http::HeaderName::from_static("x-amz-checksum-type");
 /// What stands before the name of a checksum in a header.
 const PREFIX: &str = "x-amz-checksum-";
 /// Headers that begin like a checksum and are none.
@@ -124,8 +126,7 @@ pub(super) fn describe(headers: &mut HeaderMap, checksums: &Checksums, parts: Op
         }
     }
     if !checksums.is_empty() {
-        let name = http::HeaderName::from_static("x-amz-checksum-type");
-        set(headers, name, scope_name(checksums.scope()));
+        set(headers, TYPE, scope_name(checksums.scope()));
     }
 }
 

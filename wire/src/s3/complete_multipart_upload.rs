@@ -3,6 +3,7 @@
 use anabranch_model::Error;
 use anabranch_model::blob::{
     BlobMeta, Checksum, ChecksumScope, Checksums, CompleteOptions, ETag, PartChoice, PartNumber, Upload,
+    UploadSummary,
 };
 use anabranch_model::limits::UPLOAD_PARTS_MAX;
 use http::Response;
@@ -34,11 +35,16 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
         return Err(invalid_request("You must specify at least one part"));
     }
     let chosen = parts(&Element::parse(&body, "CompleteMultipartUpload")?)?;
+    let begun = summary(context, &upload).await?;
+    if let Some(begun) = &begun {
+        check_scope(rest, begun)?;
+        check_algorithms(begun, &chosen)?;
+    }
     check_parts(context, &upload, &chosen).await?;
     let options = CompleteOptions {
         condition: write_condition(&rest.headers)?,
         size: size(rest)?,
-        expected: expected(context, rest, &upload).await?,
+        expected: expected(rest, begun.as_ref())?,
     };
     let choices: Vec<PartChoice> = chosen.into_iter().map(|part| part.choice).collect();
     let completed = context.ports.blobs.complete_upload(&upload, &choices, options).await;
@@ -76,6 +82,46 @@ fn parts(request: &Element) -> Result<Vec<Chosen>, Fault> {
     Ok(chosen)
 }
 
+/// A completion that says of which bytes the checksum is says what the beginning said.
+fn check_scope(rest: &Rest, begun: &UploadSummary) -> Result<(), Fault> {
+    let begun = begun.checksum.map(|(_, scope)| scope);
+    match checksum::scope(&rest.headers)? {
+        Some(scope) if begun != Some(scope) => Err(invalid_request(format!(
+            "The upload was created using the {} checksum mode. The complete request must use the same checksum mode.",
+            begun.map_or("null", checksum::scope_name)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A checksum that is made of those of the parts needs each of them, and of its own algorithm.
+fn check_algorithms(begun: &UploadSummary, chosen: &[Chosen]) -> Result<(), Fault> {
+    let Some((algorithm, ChecksumScope::Parts)) = begun.checksum else { return Ok(()) };
+    for part in chosen {
+        let number = part.choice.number;
+        match part.checksums.first() {
+            None => {
+                return Err(invalid_request(format!(
+                    "The upload was created using a {} checksum. The complete request must include the checksum for each \
+                     part. It was missing for part {number} in the request.",
+                    algorithm.name()
+                )));
+            }
+            Some(other) if part.checksums.iter().all(|given| given.algorithm() != algorithm) => {
+                return Err(Fault::client(
+                    "BadDigest",
+                    format!(
+                        "The {} you specified for part {number} did not match what we received.",
+                        other.algorithm().name()
+                    ),
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// Compares the checksums that the request repeats with those of the parts.
 async fn check_parts(context: &Context, upload: &Upload, chosen: &[Chosen]) -> Result<(), Fault> {
     if chosen.iter().all(|part| part.checksums.is_empty()) {
@@ -105,15 +151,10 @@ fn size(rest: &Rest) -> Result<Option<u64>, Fault> {
 }
 
 /// The checksum that the object must have. Of which bytes it is says the request, or the upload.
-async fn expected(context: &Context, rest: &Rest, upload: &Upload) -> Result<Checksums, Fault> {
+fn expected(rest: &Rest, begun: Option<&UploadSummary>) -> Result<Checksums, Fault> {
     let Some(given) = checksum::given(&rest.headers)? else { return Ok(Checksums::default()) };
-    let scope = match checksum::scope(&rest.headers)? {
-        Some(scope) => scope,
-        None => {
-            let begun = summary(context, upload).await?.and_then(|summary| summary.checksum);
-            begun.map_or(ChecksumScope::Body, |(_, scope)| scope)
-        }
-    };
+    let begun = begun.and_then(|begun| begun.checksum).map(|(_, scope)| scope);
+    let scope = checksum::scope(&rest.headers)?.or(begun).unwrap_or_default();
     let mut expected = Checksums::empty(scope);
     expected.insert(given);
     Ok(expected)
@@ -139,6 +180,10 @@ fn refused(error: Error) -> Fault {
         Error::BodySizeMismatch { declared, received } => invalid_request(format!(
             "The provided 'x-amz-mp-object-size' header value {declared} does not match what was computed: {received}"
         )),
+        Error::ChecksumMismatch(algorithm) => Fault::client(
+            "BadDigest",
+            format!("The {algorithm} you specified did not match the calculated checksum."),
+        ),
         error => fault(error),
     }
 }

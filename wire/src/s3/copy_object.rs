@@ -6,7 +6,7 @@ use anabranch_model::blob::{
     PutOptions, ReadConditions,
 };
 use anabranch_model::limits::BODY_BYTES_MAX;
-use http::Response;
+use http::{HeaderName, Response};
 
 use super::address::copy_source;
 use super::answer::{document, quoted};
@@ -37,6 +37,9 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     };
     let (from, to) = ((&source.0, &source.1), (bucket, key));
     if from == to && options.properties.is_none() {
+        if changes_itself(rest) {
+            return copy_onto_itself(context, rest, options).await;
+        }
         return Err(invalid_request(
             "This copy request is illegal because it is trying to copy an object to itself without changing the object's \
              metadata, storage class, website redirect location or encryption attributes.",
@@ -46,14 +49,41 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
         Some(algorithm) => copy_with(context, from, to, options, algorithm).await,
         None => context.ports.blobs.copy(from, to, options).await,
     };
-    let meta = meta.map_err(refused)?;
-    Ok(document("CopyObjectResult", |xml| {
+    Ok(copied(&meta.map_err(refused)?))
+}
+
+fn copied(meta: &BlobMeta) -> Response<Body> {
+    document("CopyObjectResult", |xml| {
         xml.value("LastModified", iso(meta.modified_at)).value("ETag", quoted(&meta.etag));
         checksum::list(xml, &meta.checksums, meta.parts);
         if !meta.checksums.is_empty() {
             xml.value("ChecksumType", checksum::scope_name(meta.checksums.scope()));
         }
-    }))
+    })
+}
+
+/// Whether a request names what is not metadata and would change by a copy of an object onto itself. That it stays the same
+/// is nobody's concern.
+fn changes_itself(rest: &Rest) -> bool {
+    let names = |header: &&HeaderName| {
+        *header == "x-amz-storage-class"
+            || *header == "x-amz-website-redirect-location"
+            || header.as_str().starts_with("x-amz-server-side-encryption")
+    };
+    rest.headers.keys().find(names).is_some()
+}
+
+/// An object is put in its own place with the metadata that it has.
+async fn copy_onto_itself(
+    context: &Context,
+    rest: &Rest,
+    options: CopyOptions,
+) -> Result<Response<Body>, Fault> {
+    let (bucket, key) = rest.object()?;
+    let meta = context.ports.blobs.head(bucket, key).await.map_err(fault)?;
+    let options = CopyOptions { properties: Some(meta.properties), ..options };
+    let meta = context.ports.blobs.copy((bucket, key), (bucket, key), options).await.map_err(refused)?;
+    Ok(copied(&meta))
 }
 
 /// The object that is copied.

@@ -49,7 +49,7 @@ fn checksum(rest: &Rest) -> Result<Option<(ChecksumAlgorithm, ChecksumScope)>, F
         return Err(invalid_request(format!(
             "The {} checksum type cannot be used with the {} checksum algorithm.",
             checksum::scope_name(scope),
-            checksum::name(algorithm)
+            algorithm.name()
         )));
     }
     Ok(Some((algorithm, scope)))

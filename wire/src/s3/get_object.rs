@@ -1,7 +1,7 @@
 //! GetObject.
 
 use anabranch_model::Error;
-use anabranch_model::blob::{BlobKey, BlobMeta, BucketName, ChecksumScope, GetOptions, Range};
+use anabranch_model::blob::{BlobKey, BlobMeta, BucketName, ChecksumScope, Checksums, GetOptions, Range};
 use http::header::CONTENT_RANGE;
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 
@@ -27,7 +27,7 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     let mut response = streamed(status, blob.body);
     let headers = response.headers_mut();
     head(headers, &blob.meta, blob.range.end - blob.range.start, &rest.query);
-    describe(headers, rest, &blob.meta, (partial, &blob.range))?;
+    describe(headers, rest, &blob.meta, (partial, &blob.range), blob.part.as_ref())?;
     Ok(response)
 }
 
@@ -44,12 +44,13 @@ pub(super) fn piece(rest: &Rest) -> Result<Option<Range>, Fault> {
     }
 }
 
-/// Adds what depends on how much of the object is answered: which bytes, and the checksums of the whole.
+/// Adds what depends on how much of the object is answered: which bytes, and the checksums of the whole or of the `part`.
 pub(super) fn describe(
     headers: &mut HeaderMap,
     rest: &Rest,
     meta: &BlobMeta,
     (partial, bytes): (bool, &std::ops::Range<u64>),
+    part: Option<&Checksums>,
 ) -> Result<(), Fault> {
     let whole = *bytes == (0..meta.size);
     if partial && !bytes.is_empty() {
@@ -58,11 +59,14 @@ pub(super) fn describe(
     }
     // A part has checksums of its own: one of all parts together is not that of any of them.
     let part_alone = rest.query.has("partNumber") && meta.checksums.scope() == ChecksumScope::Parts;
-    if whole
-        && !part_alone
-        && rest.header("x-amz-checksum-mode")?.is_some_and(|mode| mode.eq_ignore_ascii_case("ENABLED"))
-    {
-        checksum::describe(headers, &meta.checksums, meta.parts);
+    let wanted = rest.header("x-amz-checksum-mode")?.is_some_and(|mode| mode.eq_ignore_ascii_case("ENABLED"));
+    match part.filter(|_| part_alone) {
+        Some(part) if wanted => {
+            checksum::describe(headers, part, None);
+            set(headers, checksum::TYPE, checksum::scope_name(ChecksumScope::Parts));
+        }
+        None if wanted && whole && !part_alone => checksum::describe(headers, &meta.checksums, meta.parts),
+        _ => {}
     }
     if let Some(parts) = meta.parts.filter(|_| rest.query.has("partNumber")) {
         set(headers, HeaderName::from_static("x-amz-mp-parts-count"), &parts.to_string());

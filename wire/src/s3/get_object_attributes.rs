@@ -1,7 +1,9 @@
 //! GetObjectAttributes.
 
 use anabranch_model::Error;
-use anabranch_model::blob::{BlobMeta, ETagMatch, GetOptions, PartNumber, Range, ReadConditions};
+use anabranch_model::blob::{
+    BlobMeta, ChecksumScope, Checksums, ETagMatch, GetOptions, PartNumber, Range, ReadConditions,
+};
 use anabranch_model::limits::PAGE_ENTRIES_MAX;
 use http::Response;
 use http::header::LAST_MODIFIED;
@@ -31,7 +33,7 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
         }
         if wants("Checksum") && !meta.checksums.is_empty() {
             xml.element("Checksum", |xml| {
-                checksum::list(xml, &meta.checksums, meta.parts);
+                checksum::list(xml, &meta.checksums, None);
                 xml.value("ChecksumType", checksum::scope_name(meta.checksums.scope()));
             });
         }
@@ -55,19 +57,23 @@ struct Parts {
     /// The part behind which the page begins.
     marker: u16,
     limit: usize,
-    /// The bytes of each part of the page.
-    sizes: Vec<u64>,
+    /// The bytes and the checksums of each part of the page; none of an object whose checksum is not made of those of its
+    /// parts.
+    listed: Option<Vec<(u64, Checksums)>>,
 }
 
 impl Parts {
     fn write(&self, xml: &mut Xml) {
-        let last = self.marker + self.sizes.len() as u16;
-        xml.value("PartsCount", self.count).value("PartNumberMarker", self.marker);
+        xml.value("PartsCount", self.count);
+        let Some(listed) = &self.listed else { return };
+        let last = self.marker + listed.len() as u16;
+        xml.value("PartNumberMarker", self.marker);
         xml.value("NextPartNumberMarker", last).value("MaxParts", self.limit);
         xml.value("IsTruncated", last < self.count && self.limit > 0);
-        for (number, size) in (self.marker + 1..).zip(&self.sizes) {
+        for (number, (size, checksums)) in (self.marker + 1..).zip(listed) {
             xml.element("Part", |xml| {
                 xml.value("PartNumber", number).value("Size", size);
+                checksum::list(xml, checksums, None);
             });
         }
     }
@@ -85,17 +91,20 @@ async fn parts(context: &Context, rest: &Rest, meta: &BlobMeta) -> Result<Option
     };
     let limit = number("x-amz-max-parts", PAGE_ENTRIES_MAX)?.min(PAGE_ENTRIES_MAX);
     let marker = number("x-amz-part-number-marker", 0)?.min(usize::from(count)) as u16;
+    if meta.checksums.is_empty() || meta.checksums.scope() == ChecksumScope::Body {
+        return Ok(Some(Parts { count, marker, limit, listed: None }));
+    }
     let (bucket, key) = rest.object()?;
     let same = ETagMatch::OneOf(vec![meta.etag.clone()]);
     let conditions = ReadConditions { if_match: Some(same), ..ReadConditions::default() };
-    let mut sizes = Vec::new();
+    let mut listed = Vec::new();
     for number in (marker + 1..=count).take(limit) {
         let part = PartNumber::new(u64::from(number)).map_err(fault)?;
         let options = GetOptions { range: Some(Range::Part(part)), conditions: conditions.clone() };
         let blob = context.ports.blobs.get(bucket, key, options).await.map_err(replaced)?;
-        sizes.push(blob.range.end - blob.range.start);
+        listed.push((blob.range.end - blob.range.start, blob.part.unwrap_or_default()));
     }
-    Ok(Some(Parts { count, marker, limit, sizes }))
+    Ok(Some(Parts { count, marker, limit, listed: Some(listed) }))
 }
 
 /// Parts of two objects make no page: whoever asks again gets those of the younger one.

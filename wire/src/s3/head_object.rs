@@ -19,21 +19,21 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     let partial = options.range.is_some();
     let found = if partial {
         // Where a part stands tells only who opens it.
-        context.ports.blobs.get(bucket, key, options).await.map(|blob| (blob.meta, blob.range))
+        context.ports.blobs.get(bucket, key, options).await.map(|blob| (blob.meta, blob.range, blob.part))
     } else {
         let meta = context.ports.blobs.head(bucket, key).await.map_err(fault)?;
         options.conditions.check(key, &meta).map(|()| {
             let bytes = 0..meta.size;
-            (meta, bytes)
+            (meta, bytes, None)
         })
     };
-    let (meta, bytes) = match found {
+    let (meta, bytes, part) = match found {
         Ok(found) => found,
         Err(error) => return refused(context, bucket, key, error).await,
     };
     let mut response = empty(if partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK });
     let headers = response.headers_mut();
     head(headers, &meta, bytes.end - bytes.start, &rest.query);
-    describe(headers, rest, &meta, (partial, &bytes))?;
+    describe(headers, rest, &meta, (partial, &bytes), part.as_ref())?;
     Ok(response)
 }

@@ -7,6 +7,7 @@ use anabranch_model::limits::PAGE_ENTRIES_MAX;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::answer::{owner, quoted};
+use super::checksum;
 use super::errors::{fault, invalid};
 use super::moment::iso;
 use super::rest::Rest;
@@ -133,7 +134,14 @@ impl Listing {
     /// What is shown of an object.
     pub(super) fn entry(&self, xml: &mut Xml, entry: &BlobSummary) {
         xml.value("Key", self.shown.key(entry.key.as_str())).value("LastModified", iso(entry.modified_at));
-        xml.value("ETag", quoted(&entry.etag)).value("Size", entry.size).value("StorageClass", "STANDARD");
+        xml.value("ETag", quoted(&entry.etag));
+        if let Some(kinds) = entry.checksums.as_ref().filter(|kinds| !kinds.algorithms.is_empty()) {
+            for algorithm in &kinds.algorithms {
+                xml.value("ChecksumAlgorithm", checksum::name(*algorithm));
+            }
+            xml.value("ChecksumType", checksum::scope_name(kinds.scope));
+        }
+        xml.value("Size", entry.size).value("StorageClass", "STANDARD");
     }
 
     /// What stands for the objects below a prefix.

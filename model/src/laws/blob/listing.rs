@@ -165,7 +165,12 @@ pub async fn entries_show_what_head_shows(trial: Trial) {
     let page = trial.ok("listing", trial.store().list(&bucket, ListOptions::default()).await);
     trial.same("entries", page.entries.len(), keys.len());
     for (entry, key) in page.entries.into_iter().zip(&keys) {
-        trial.same(format!("the entry of {key}"), entry, trial.head(&bucket, key).await.summary(key));
+        let mut expected = trial.head(&bucket, key).await.summary(key);
+        // A service may list what it says nothing about.
+        if entry.checksums.is_none() {
+            expected.checksums = None;
+        }
+        trial.same(format!("the entry of {key}"), entry, expected);
     }
 }
 

@@ -11,9 +11,9 @@ use futures_util::{StreamExt, stream};
 
 use crate::blob::{
     Blob, BlobKey, BlobMeta, BlobStore, Body, BodyDigest, BodyDigester, BodyOptions, BucketName,
-    BucketSummary, CompleteOptions, CopyOptions, DigestOfParts, ETag, GetOptions, ListAfter, ListOptions,
-    ListPage, Part, PartChoice, PartNumber, PutOptions, Upload, UploadId, UploadListOptions, UploadOptions,
-    UploadSummary, WriteCondition, check_parts,
+    BucketSummary, ChecksumScope, Checksums, CompleteOptions, CopyOptions, DigestOfParts, ETag, GetOptions,
+    ListAfter, ListOptions, ListPage, Part, PartChoice, PartNumber, PutOptions, Range, Upload, UploadId,
+    UploadListOptions, UploadOptions, UploadSummary, WriteCondition, check_parts,
 };
 use crate::{Error, Page, Result, Timestamp, limits};
 
@@ -48,11 +48,13 @@ struct Stored {
     bytes: Bytes,
     /// The sizes of the parts that it was put in; none if it was put at once.
     parts: Vec<u64>,
+    /// The checksums of these parts, where that of the whole is made of them.
+    part_checksums: Vec<Checksums>,
 }
 
 impl Stored {
     fn at_once(meta: BlobMeta, bytes: Bytes) -> Self {
-        Stored { meta, bytes, parts: Vec::new() }
+        Stored { meta, bytes, parts: Vec::new(), part_checksums: Vec::new() }
     }
 }
 
@@ -224,11 +226,15 @@ impl BlobStore for ReferenceBlobs {
     }
 
     async fn get(&self, bucket: &BucketName, key: &BlobKey, options: GetOptions) -> Result<Blob> {
-        let Stored { meta, bytes, parts } = self.state().blob(bucket, key)?.clone();
+        let Stored { meta, bytes, parts, part_checksums } = self.state().blob(bucket, key)?.clone();
         options.conditions.check(key, &meta)?;
+        let part = match options.range {
+            Some(Range::Part(number)) => part_checksums.get(usize::from(number.get()) - 1).cloned(),
+            _ => None,
+        };
         let range = options.range.map_or(Ok(0..meta.size), |range| range.resolve(meta.size, &parts))?;
         let body = give(bytes.slice(range.start as usize..range.end as usize));
-        Ok(Blob { meta, range, body })
+        Ok(Blob { meta, range, part, body })
     }
 
     async fn head(&self, bucket: &BucketName, key: &BlobKey) -> Result<BlobMeta> {
@@ -260,7 +266,8 @@ impl BlobStore for ReferenceBlobs {
     ) -> Result<BlobMeta> {
         let (mut state, now) = (self.state(), self.now());
         state.bucket(target.0)?;
-        let Stored { mut meta, bytes, mut parts } = state.blob(source.0, source.1)?.clone();
+        let Stored { mut meta, bytes, mut parts, mut part_checksums } =
+            state.blob(source.0, source.1)?.clone();
         options.source.check(source.1, &meta).map_err(|_| Error::PreconditionFailed(source.1.clone()))?;
         if source == target && options.properties.is_none() {
             return Err(Error::Invalid(
@@ -288,8 +295,9 @@ impl BlobStore for ReferenceBlobs {
             meta.checksums = digest.checksums;
             meta.parts = None;
             parts.clear();
+            part_checksums.clear();
         }
-        state.place(target.0, target.1, &options.target, Stored { meta, bytes, parts })
+        state.place(target.0, target.1, &options.target, Stored { meta, bytes, parts, part_checksums })
     }
 
     async fn list(&self, bucket: &BucketName, options: ListOptions) -> Result<ListPage> {
@@ -412,7 +420,11 @@ impl BlobStore for ReferenceBlobs {
             parts: Some(chosen.len() as u16),
         };
         let parts = chosen.iter().map(|part| part.size).collect();
-        let blob = Stored { meta, bytes: bytes.into(), parts };
+        let part_checksums = match meta.checksums.scope() {
+            ChecksumScope::Parts => chosen.iter().map(|part| part.checksums.clone()).collect(),
+            ChecksumScope::Body => Vec::new(),
+        };
+        let blob = Stored { meta, bytes: bytes.into(), parts, part_checksums };
         let meta = state.place(&upload.bucket, &upload.key, &options.condition, blob)?;
         state.bucket_mut(&upload.bucket)?.uploads.remove(&(upload.key.clone(), upload.id.clone()));
         Ok(meta)

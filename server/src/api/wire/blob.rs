@@ -1,15 +1,15 @@
 //! The calls on buckets and keys.
 
 use anabranch_model::blob::{
-    BlobKey, BlobSummary, BucketName, BucketSummary, CopyOptions, ETag, GetOptions, ListAfter, ListOptions,
-    ListPage, Properties, PutOptions, Range, WriteCondition,
+    BlobKey, BlobSummary, BucketName, BucketSummary, ChecksumAlgorithm, ChecksumKinds, CopyOptions, ETag,
+    GetOptions, ListAfter, ListOptions, ListPage, Properties, PutOptions, Range, WriteCondition,
 };
 use anabranch_model::limits::DELETE_KEYS_MAX;
 use anabranch_model::{Error, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::super::text::{Number, Text, Verbatim};
-use super::body::BodyOptionsBody;
+use super::body::{AlgorithmBody, BodyOptionsBody, ChecksumScopeBody, ChecksumsBody};
 use super::bounded::bounded;
 use super::condition::{ReadConditionsBody, WriteConditionBody};
 use super::meta::{BlobMetaBody, PropertiesBody};
@@ -149,6 +149,9 @@ pub struct GetBlobReply {
     pub first: u64,
     /// The byte behind the last that follows.
     pub end: u64,
+    /// The checksums of the part that follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<ChecksumsBody>,
 }
 
 /// Which bytes of a body are wanted.
@@ -331,6 +334,9 @@ pub struct BlobSummaryBody {
     pub etag: Text<ETag>,
     /// When it was put, in milliseconds since the Unix epoch.
     pub modified_at_ms: u64,
+    /// Of which bytes its checksums are, and which there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<(ChecksumScopeBody, Vec<AlgorithmBody>)>,
 }
 
 impl From<ListPage> for BlobsReply {
@@ -340,6 +346,9 @@ impl From<ListPage> for BlobsReply {
             size: blob.size,
             etag: Text(blob.etag),
             modified_at_ms: blob.modified_at.as_millis(),
+            checksums: blob.checksums.map(|kinds| {
+                (kinds.scope.into(), kinds.algorithms.into_iter().map(AlgorithmBody::from).collect())
+            }),
         };
         BlobsReply {
             entries: page.entries.into_iter().map(entry).collect(),
@@ -356,6 +365,10 @@ impl From<BlobsReply> for ListPage {
             size: body.size,
             etag: body.etag.0,
             modified_at: Timestamp::from_millis(body.modified_at_ms),
+            checksums: body.checksums.map(|(scope, algorithms)| ChecksumKinds {
+                scope: scope.into(),
+                algorithms: algorithms.into_iter().map(ChecksumAlgorithm::from).collect(),
+            }),
         };
         ListPage {
             entries: reply.entries.into_iter().map(entry).collect(),
