@@ -21,6 +21,7 @@
 
 mod wire;
 
+mod deflate;
 mod dispatch;
 mod inflate;
 mod receive;

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::auth::{Keys, Scope, check_head, verify};
 use crate::context::{Context, Memory, Ports, REGION_DEFAULT, Shared};
+use crate::deflate::deflated;
 use crate::dispatch::{self, Route, Service};
 use crate::fault::Fault;
 use crate::inflate::inflated;
@@ -170,7 +171,10 @@ impl Wire {
             answered.unwrap_or_else(|fault| render_fault(&fault, call.service, call.protocol, request_id));
         let known = operations_of(call.service).iter().find(|name| **name == call.operation);
         count(call.service, known.copied(), response.status());
-        response
+        match call.service {
+            Service::DynamoDb => deflated(&parts.headers, response).await,
+            _ => response,
+        }
     }
 
     /// S3 has methods and paths instead of operations.

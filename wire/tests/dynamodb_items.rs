@@ -567,3 +567,29 @@ async fn removals_say_what_moved_up_and_miss_nothing() {
     let body = json!({"TableName": "items", "Key": key("a"), "UpdateExpression": "REMOVE c[1]", "ReturnValues": "UPDATED_NEW"});
     assert_eq!(done(&harness, "UpdateItem", body).await["Attributes"], json!({"c": {"L": [{"N": "3"}]}}));
 }
+
+#[tokio::test]
+async fn long_answers_are_compressed_for_those_who_take_them_so() {
+    let harness = Harness::start().await;
+    make(&harness, "items").await;
+    let item = json!({"id": {"S": "a"}, "text": {"S": "words ".repeat(1_000)}});
+    done(&harness, "PutItem", json!({"TableName": "items", "Item": item})).await;
+    done(&harness, "PutItem", json!({"TableName": "items", "Item": {"id": {"S": "short"}}})).await;
+    let ask = async |id: &str, encoding: &str| {
+        let body = json!({"TableName": "items", "Key": key(id)}).to_string();
+        let mut request = json_request("DynamoDB_20120810.GetItem", body);
+        request.headers_mut().insert("accept-encoding", encoding.parse().unwrap());
+        let (status, headers, body) = harness.exchange(request).await;
+        assert_eq!(status, StatusCode::OK);
+        (headers.get("content-encoding").map(|value| value.to_str().unwrap().to_owned()), body)
+    };
+    let (encoding, packed) = ask("a", "gzip, deflate").await;
+    assert_eq!((encoding.as_deref(), packed.len() < 1_000), (Some("gzip"), true));
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&packed[..]), &mut text).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["Item"], item);
+    for (id, encoding) in [("a", "identity"), ("short", "gzip")] {
+        let (encoding, body) = ask(id, encoding).await;
+        assert_eq!((encoding, serde_json::from_slice::<Value>(&body).is_ok()), (None, true), "{id}");
+    }
+}

@@ -503,6 +503,11 @@ async fn a_table_in_the_making_takes_neither_items_nor_changes() {
         ("Scan", name.clone()),
         ("BatchGetItem", json!({"RequestItems": {"things": {"Keys": [item]}}})),
         ("BatchWriteItem", json!({"RequestItems": {"things": [{"PutRequest": {"Item": item}}]}})),
+        ("TransactGetItems", json!({"TransactItems": [{"Get": with(name.clone(), json!({"Key": item}))}]})),
+        (
+            "TransactWriteItems",
+            json!({"TransactItems": [{"Put": with(name.clone(), json!({"Item": item}))}]}),
+        ),
     ] {
         let refusal = refused(&harness, operation, &body).await;
         let expected = ("ResourceNotFoundException".to_owned(), "Requested resource not found".to_owned());

@@ -1,5 +1,7 @@
 //! What DynamoDB remembers between calls: who is changing a table.
 
+use std::collections::BTreeSet;
+
 use anabranch_model::TableName;
 use anabranch_model::table::TableSummary;
 use tokio::sync::{Mutex, MutexGuard};
@@ -36,6 +38,17 @@ pub(super) async fn check_ready(context: &Context, table: &TableName) -> Result<
         Ok(summary) if is_new(context, &summary) => Err(not_found("Requested resource not found")),
         _ => Ok(()),
     }
+}
+
+/// Refuses calls about the items of several tables of which one is not ready yet.
+pub(super) async fn check_all_ready<'a>(
+    context: &Context,
+    tables: impl Iterator<Item = &'a TableName>,
+) -> Result<(), Fault> {
+    for table in tables.collect::<BTreeSet<_>>() {
+        check_ready(context, table).await?;
+    }
+    Ok(())
 }
 
 /// Refuses changes to a table that is not ready yet.

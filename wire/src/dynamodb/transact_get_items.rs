@@ -15,6 +15,7 @@ use super::explain::of_key;
 use super::expression::Copied;
 use super::get_item::{projection, shown};
 use super::names::table_name;
+use super::state::check_all_ready;
 use super::transact_write_items::SEVERAL_OPERATIONS;
 use crate::context::Context;
 use crate::fault::Fault;
@@ -85,6 +86,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     if twice(gets.iter().map(|(table, get)| (table, &get.key))) {
         return Err(Fault::validation(SEVERAL_OPERATIONS));
     }
+    check_all_ready(context, gets.iter().map(|(table, _)| table)).await?;
     // What is read counts, not what is shown of it.
     let mut late = vec![None; gets.len()];
     if capacity.is_asked() {

@@ -14,6 +14,7 @@ use super::errors::{cancelled, fault};
 use super::explain::of_action;
 use super::expression::{Copied, Expressions};
 use super::names::table_name;
+use super::state::check_all_ready;
 use super::write::{CollectionMetrics, collection, cost_of, item_of, read_metrics, read_on_failure};
 use crate::context::Context;
 use crate::fault::Fault;
@@ -92,6 +93,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         )));
     }
     let token = request.client_request_token.map(Token::new).transpose().map_err(fault)?;
+    check_all_ready(context, writes.iter().map(|(table, _)| table)).await?;
     let mut costs: BTreeMap<TableName, Cost> = BTreeMap::new();
     if capacity.is_asked() {
         for (table, write) in &writes {
