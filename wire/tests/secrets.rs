@@ -261,3 +261,24 @@ async fn secrets_are_listed_in_every_order() {
         assert_eq!(refused(&server, "ListSecrets", bad).await, "InvalidParameterException");
     }
 }
+
+#[tokio::test]
+async fn the_day_of_the_last_access_is_told() {
+    let server = Harness::start().await;
+    ok(&server, "CreateSecret", json!({"Name": "s", "SecretString": "one"})).await;
+    let accessed = async |server: &Harness| {
+        let described = ok(server, "DescribeSecret", json!({"SecretId": "s"})).await;
+        let listed = ok(server, "ListSecrets", json!({})).await;
+        assert_eq!(listed["SecretList"][0]["LastAccessedDate"], described["LastAccessedDate"]);
+        described["LastAccessedDate"].as_f64()
+    };
+    assert_eq!(accessed(&server).await, None, "nobody has read it");
+    ok(&server, "GetSecretValue", json!({"SecretId": "s"})).await;
+    let first = accessed(&server).await.expect("a day");
+    assert_eq!(first % 86_400.0, 0.0, "the day, and not the moment");
+    let server = server.crash().await;
+    assert_eq!(accessed(&server).await, Some(first));
+    server.clock.advance(Duration::from_secs(86_400));
+    ok(&server, "GetSecretValue", json!({"SecretId": "s"})).await;
+    assert_eq!(accessed(&server).await, Some(first + 86_400.0));
+}

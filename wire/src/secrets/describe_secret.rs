@@ -32,6 +32,8 @@ pub(super) struct Description {
     created_date: Time,
     last_changed_date: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
+    last_accessed_date: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     deleted_date: Option<Time>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tags: Vec<Tag>,
@@ -64,6 +66,7 @@ pub(super) fn describe(context: &Context, secret: Secret) -> Description {
         kms_key_id: secret.key_id,
         created_date: time(secret.created_at),
         last_changed_date: time(secret.changed_at),
+        last_accessed_date: secret.accessed_at.map(time),
         deleted_date: secret.deletion.map(|deletion| time(deletion.said_at)),
         tags: secret.tags.into_iter().map(|(key, value)| Tag { key, value }).collect(),
         version_ids_to_stages: None,

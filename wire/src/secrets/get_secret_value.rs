@@ -38,7 +38,7 @@ pub(super) struct Response {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     // A change between both reads could remove the value.
     let changing = context.secrets.changing().await;
-    let secret = stored::find(context, &changing, request.secret_id.as_deref()).await?;
+    let mut secret = stored::find(context, &changing, request.secret_id.as_deref()).await?;
     if secret.deletion.is_some() {
         return Err(deleted());
     }
@@ -59,6 +59,11 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         Value::Text(text) => (Some(text), None),
         Value::Bytes(bytes) => (None, Some(bytes)),
     };
+    let version = version.clone();
+    if secret.access(context.clock.now().as_millis()) {
+        // That it was read is noted once a day; whoever reads it is not refused because nothing can be written.
+        let _ = stored::keep(context, &secret).await;
+    }
     Ok(Response {
         arn: secret.arn(context),
         name: secret.name.clone(),

@@ -20,6 +20,7 @@ pub(super) const CURRENT: &str = "AWSCURRENT";
 pub(super) const PREVIOUS: &str = "AWSPREVIOUS";
 /// Most versions that no stage points to.
 const UNSTAGED_MAX: usize = 100;
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Most stages of a version, and of all versions of a secret.
 const STAGES_MAX: usize = 20;
 
@@ -38,6 +39,9 @@ pub(super) struct Secret {
     /// Milliseconds since 1970.
     pub(super) created_at: u64,
     pub(super) changed_at: u64,
+    /// The beginning of the day on which a value was read the last time.
+    #[serde(default)]
+    pub(super) accessed_at: Option<u64>,
     /// When it goes, if it is deleted, and when that was said.
     pub(super) deletion: Option<Deletion>,
 }
@@ -61,6 +65,12 @@ impl Secret {
     /// The ARN.
     pub(super) fn arn(&self, context: &Context) -> String {
         context.arn("secretsmanager", &format!("secret:{}-{}", self.name, self.suffix))
+    }
+
+    /// A value is read now. Returns whether it is the first time today.
+    pub(super) fn access(&mut self, now: u64) -> bool {
+        let day = now - now % DAY_MS;
+        self.accessed_at.replace(day) != Some(day)
     }
 
     /// A version by its identifier.
