@@ -255,3 +255,26 @@ async fn a_stream_of_somebody_else_is_left_alone() {
     assert_eq!(refused(&server, "DeleteDeliveryStream", named).await, "ResourceNotFoundException");
     server.engine.stream(&stream).await.unwrap();
 }
+
+/// The definition is written first: a server that ended behind it leaves a delivery stream without its stream.
+#[tokio::test]
+async fn what_is_half_made_is_used_and_deleted_all_the_same() {
+    let server = Harness::start().await;
+    server.engine.create_bucket(&BucketName::new("lake").unwrap()).await.unwrap();
+    for name in ["used", "deleted"] {
+        ok(&server, "CreateDeliveryStream", definition(name, json!({}))).await;
+        server.engine.delete_stream(&StreamName::new(&format!("firehose.{name}")).unwrap()).await.unwrap();
+    }
+    let server = server.crash().await;
+    let again = definition("used", json!({}));
+    assert_eq!(refused(&server, "CreateDeliveryStream", again).await, "ResourceInUseException");
+    let data = base64::prelude::BASE64_STANDARD.encode("line\n");
+    let put = json!({"DeliveryStreamName": "used", "Record": {"Data": data}});
+    eventually("the other half is made", async || {
+        server.call("Firehose_20150804.PutRecord", put.clone()).await.0 == http::StatusCode::OK
+    })
+    .await;
+    delivered(&server, b"line\n").await;
+    ok(&server, "DeleteDeliveryStream", json!({"DeliveryStreamName": "deleted"})).await;
+    ok(&server, "CreateDeliveryStream", definition("deleted", json!({}))).await;
+}
