@@ -262,3 +262,23 @@ async fn addresses_begin_as_the_caller_addresses_the_server() {
     let answer = post(&server, "/", &headers, br#"{"QueueName":"q"}"#).await;
     assert_eq!(answer.body, r#"{"QueueUrl":"http://sqs.example.org:4566/000000000000/q"}"#);
 }
+
+#[tokio::test]
+async fn the_address_of_a_queue_knows_nothing_of_other_queues() {
+    let server = Harness::start().await;
+    let sqs = Client { server: &server, speaks: Speaks::Forms };
+    let url = sqs.queue("q", json!({})).await;
+    let fields = |fields: &[(&str, &str)]| {
+        fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
+    };
+    for (action, name) in [("CreateQueue", "other"), ("ListQueues", "")] {
+        let form = fields(&[("Action", action), ("Version", "2012-11-05"), ("QueueName", name)]);
+        let answer = post_form(&server, "/000000000000/q", &form).await;
+        let words = format!("The action {action} is not valid for this endpoint.");
+        assert!(answer.status == 400 && answer.body.contains("<Code>InvalidAction</Code>"), "{answer:?}");
+        assert!(answer.body.contains(&words), "{answer:?}");
+    }
+    let form = fields(&[("Action", "SendMessage"), ("Version", "2012-11-05"), ("MessageBody", "m")]);
+    assert_eq!(post_form(&server, "/000000000000/q", &form).await.status, 200);
+    assert_eq!(sqs.ok("ListQueues", json!({})).await.all("QueueUrl"), [url]);
+}

@@ -109,7 +109,10 @@ operations! {
 
 /// Answers a call.
 pub(crate) async fn call(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
-    let answered = answer(context, call).await;
+    let answered = match is_astray(context, call) {
+        true => Err(unknown_operation(&call.operation)),
+        false => answer(context, call).await,
+    };
     answered.map_err(|fault| match call.protocol {
         Protocol::Query if fault == errors::no_queue() => {
             let message = "The specified queue does not exist for this wsdl version.".to_owned();
@@ -117,6 +120,12 @@ pub(crate) async fn call(context: &Context, call: &Call) -> Result<Response<Body
         }
         _ => fault,
     })
+}
+
+/// Operations about all queues are none of the address of one, which old clients call.
+fn is_astray(context: &Context, call: &Call) -> bool {
+    let at_queue = context.path.trim_end_matches('/').matches('/').count() > 1;
+    call.protocol == Protocol::Query && at_queue && ["CreateQueue", "ListQueues"].contains(&&*call.operation)
 }
 
 /// Operations whose answers have no result in XML, not even an empty one: those that answer [`Nothing`].
