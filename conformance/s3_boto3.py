@@ -726,7 +726,7 @@ def nonsense_is_refused(server):
     answer = raw(server, "HEAD", "/nonsense/none")
     assert answer[0] == 404 and answer[2] == b"" and answer[1]["x-amz-request-id"], answer
     answer = raw(server, "GET", "/nonsense/n%3Cne")
-    assert b"<Resource>/nonsense/n%3Cne</Resource>" in answer[2] and b"<Key>n&lt;ne</Key>" in answer[2], answer
+    assert b"<Resource>" not in answer[2] and b"<Key>n&lt;ne</Key>" in answer[2], answer
 
 
 @case

@@ -96,7 +96,7 @@ async fn a_refusal_changes_nothing_and_says_why() {
     assert_eq!(refused(&harness, "PUT /nothing/a", &[], "x").await, "404 NoSuchBucket");
     let missing = get(&harness, "/photos/b%26", &[]).await;
     assert_eq!(missing.refusal(), "404 NoSuchKey");
-    assert_eq!((missing.one("Resource"), missing.one("Key")), ("/photos/b%26".into(), "b&amp;".into()));
+    assert_eq!((missing.all("Resource").len(), missing.one("Key")), (0, "b&amp;".into()));
     assert_eq!(missing.one("RequestId"), missing.header("x-amz-request-id"));
     let head = send(&harness, "HEAD /photos/b", &[], "").await;
     assert_eq!((head.status, head.body.len()), (StatusCode::NOT_FOUND, 0));

@@ -116,6 +116,11 @@ async fn parts_become_an_object_although_the_server_crashed() {
     ] {
         assert_eq!(refused(&harness, &format!("POST {path}"), &[], completion(parts)).await, code);
     }
+    let replaced_part =
+        send(&harness, &format!("POST {path}"), &[], completion(&[(1, &replaced), (2, &two)])).await;
+    let tag = replaced.trim_matches('"').to_owned();
+    let blamed = ["PartNumber", "ETag", "UploadId"].map(|element| replaced_part.one(element));
+    assert_eq!(blamed, ["1".to_owned(), tag, id.clone()]);
     let size = [("x-amz-mp-object-size", "1")];
     let whole = completion(&[(1, &one), (2, &two)]);
     assert_eq!(refused(&harness, &format!("POST {path}"), &size, whole.clone()).await, "400 InvalidRequest");

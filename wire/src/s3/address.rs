@@ -52,10 +52,9 @@ impl Target {
 /// The bucket and the key in the header of a copy: `bucket/key`, with a slash before it or not.
 pub(super) fn copy_source(text: &str) -> Result<(BucketName, BlobKey), Fault> {
     let refused = || {
-        Fault::client(
-            "InvalidArgument",
-            "Copy Source must mention the source bucket and key: sourcebucket/sourcekey",
-        )
+        let fault = Fault::client("InvalidArgument", "Invalid copy source object key");
+        let header = "x-amz-copy-source".to_owned();
+        with(with(fault, "ArgumentName", header.clone()), "ArgumentValue", header)
     };
     let (path, version) = match text.split_once("?versionId=") {
         Some((path, version)) => (path, Some(version)),

@@ -70,6 +70,10 @@ pub(super) fn head(headers: &mut HeaderMap, meta: &BlobMeta, length: u64, query:
 /// The owner of everything.
 pub(super) fn owner(xml: &mut Xml, element: &str) {
     xml.element(element, |xml| {
-        xml.value("ID", ACCOUNT).value("DisplayName", ACCOUNT);
+        xml.value("ID", ACCOUNT);
+        // Names are told only of those who began an upload.
+        if element == "Initiator" {
+            xml.value("DisplayName", ACCOUNT);
+        }
     });
 }

@@ -77,20 +77,17 @@ pub(super) fn of_header(header: &str) -> Option<Result<ChecksumAlgorithm, Fault>
 
 /// The checksum that comes in the head of a request. Behind that of an upload in parts may stand their number.
 pub(super) fn given(headers: &HeaderMap) -> Result<Option<Checksum>, Fault> {
-    let mut found = None;
-    for header in headers.keys().map(|header| header.as_str()) {
-        let Some(algorithm) = of_header(header) else { continue };
-        let value = text(headers, header)?.unwrap_or("");
-        let value = value.split_once('-').map_or(value, |(value, _)| value);
-        let checksum = parse(algorithm?, value)
-            .ok_or_else(|| invalid_request(format!("Value for {header} header is invalid.")))?;
-        if found.replace(checksum).is_some() {
-            return Err(invalid_request(
-                "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.",
-            ));
-        }
+    let mut found = headers.keys().filter_map(|header| Some((header.as_str(), of_header(header.as_str())?)));
+    let Some((header, algorithm)) = found.next() else { return Ok(None) };
+    if found.next().is_some() {
+        return Err(invalid_request(
+            "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.",
+        ));
     }
-    Ok(found)
+    let value = text(headers, header)?.unwrap_or("");
+    let value = value.split_once('-').map_or(value, |(value, _)| value);
+    let checksum = parse(algorithm?, value);
+    checksum.map(Some).ok_or_else(|| invalid_request(format!("Value for {header} header is invalid.")))
 }
 
 /// The value of a checksum in base64.

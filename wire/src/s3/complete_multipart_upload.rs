@@ -11,7 +11,7 @@ use http::header::HOST;
 
 use super::answer::{document, quoted};
 use super::checksum;
-use super::errors::{fault, invalid, invalid_request, no_such_upload};
+use super::errors::{fault, invalid, invalid_request, no_such_upload, with};
 use super::headers::{etag, write_condition};
 use super::listing::Shown;
 use super::rest::Rest;
@@ -52,7 +52,7 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
         Err(Error::UploadNotFound(id)) => {
             completed_before(context, &upload, &choices).await?.ok_or_else(|| no_such_upload(id.as_str()))?
         }
-        completed => completed.map_err(refused)?,
+        completed => completed.map_err(|error| refused(error, &upload, &choices))?,
     };
     let host = rest.header(HOST.as_str())?.unwrap_or("localhost").to_owned();
     Ok(document("CompleteMultipartUploadResult", |xml| {
@@ -139,7 +139,7 @@ async fn check_parts(context: &Context, upload: &Upload, chosen: &[Chosen]) -> R
         let wrong =
             |given: &&Checksum| kept.checksums.get(given.algorithm()).is_some_and(|kept| kept != **given);
         if part.checksums.iter().find(wrong).is_some() {
-            return Err(fault(Error::PartNotFound(number)));
+            return Err(refused(Error::PartNotFound(number), upload, std::slice::from_ref(&part.choice)));
         }
     }
     Ok(())
@@ -175,8 +175,16 @@ async fn completed_before(
     }
 }
 
-fn refused(error: Error) -> Fault {
+/// Why there is no object, with the upload and the part that are to blame.
+fn refused(error: Error, upload: &Upload, choices: &[PartChoice]) -> Fault {
+    let id = upload.id.as_str();
     match error {
+        Error::PartNotFound(number) => {
+            let choice = choices.iter().find(|choice| choice.number == number);
+            let tag = choice.map_or("", |choice| choice.etag.as_str());
+            with(with(fault(error), "ETag", tag), "UploadId", id)
+        }
+        Error::PartsOutOfOrder(..) => with(fault(error), "UploadId", id),
         Error::BodySizeMismatch { declared, received } => invalid_request(format!(
             "The provided 'x-amz-mp-object-size' header value {declared} does not match what was computed: {received}"
         )),

@@ -55,7 +55,6 @@ use http::header::{CONNECTION, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, Version};
 use http_body_util::{BodyExt, Empty};
-use serde_json::Value;
 
 use crate::auth::{Keys, is_presigned, verify};
 use crate::context::Context;
@@ -143,7 +142,7 @@ pub(crate) async fn respond(
     parts: Parts,
     body: Body,
 ) -> (Option<&'static str>, Response<Body>) {
-    let (method, path, version) = (parts.method.clone(), parts.uri.path().to_owned(), parts.version);
+    let (method, version) = (parts.method.clone(), parts.version);
     let incoming = Incoming::new(&parts.headers, body);
     let (operation, answered) = match rest(context, entrance, parts, incoming.clone()) {
         Ok(rest) => (Some(rest.operation), answer(context, &rest).await),
@@ -152,7 +151,7 @@ pub(crate) async fn respond(
     match answered {
         Ok(response) => (operation, response),
         Err(fault) => {
-            let mut response = refused(fault, &method, &path, &context.request_id);
+            let mut response = refused(&fault, &method, &context.request_id);
             // HTTP/2 has no connection to close: it ends the stream.
             if !incoming.drain().await && version < Version::HTTP_2 {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -192,9 +191,8 @@ fn rest(
 }
 
 /// A fault as S3 spells it. Answers to HEAD have no body, and neither has the one that nothing has changed.
-fn refused(mut fault: Fault, method: &Method, path: &str, request_id: &str) -> Response<Body> {
-    fault.members.insert("Resource".to_owned(), Value::String(path.to_owned()));
-    let response = render_fault(&fault, Service::S3, Protocol::Xml, request_id);
+fn refused(fault: &Fault, method: &Method, request_id: &str) -> Response<Body> {
+    let response = render_fault(fault, Service::S3, Protocol::Xml, request_id);
     if method != Method::HEAD {
         return response;
     }
