@@ -400,7 +400,9 @@ def bad_input_gets_the_error_of_the_service(_):
     refused("ValidationException", kinesis.put_records, Records=[], **name)
     many = [{"Data": b"x", "PartitionKey": "k"}] * 501
     refused("ValidationException", kinesis.put_records, Records=many, **name)
-    large = [{"Data": b"x" * (1 << 20), "PartitionKey": "k"}] * 10
+    fits = {"Data": b"x" * ((1 << 20) - 1), "PartitionKey": "k"}
+    refused("ValidationException", kinesis.put_record, Data=fits["Data"] + b"x", PartitionKey="k", **name)
+    large = [fits] * 11
     refused("InvalidArgumentException", kinesis.put_records, Records=large, **name)
     bad = [{"Data": b"x", "PartitionKey": "k"}, {"Data": b"x", "PartitionKey": ""}]
     refused("ValidationException", kinesis.put_records, Records=bad, **name)

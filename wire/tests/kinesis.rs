@@ -481,3 +481,23 @@ async fn a_damaged_event_stream_is_noticed_by_the_test_itself() {
     assert!(MessageFrameDecoder::new().decode_frame(&mut bytes).is_err());
     assert!(bytes.has_remaining());
 }
+
+#[tokio::test]
+async fn the_partition_key_counts_towards_the_size_of_a_record() {
+    let harness = Harness::start().await;
+    make(&harness, "s", 1).await;
+    let record =
+        |bytes: usize| json!({"Data": BASE64_STANDARD.encode(vec![7; bytes]), "PartitionKey": "käy"});
+    let most = (1 << 20) - "käy".len();
+    for (bytes, fits) in [(most, true), (most + 1, false)] {
+        let mut one = record(bytes);
+        one["StreamName"] = json!("s");
+        let several = json!({"StreamName": "s", "Records": [record(1), record(bytes)]});
+        for (operation, body) in [("PutRecord", one), ("PutRecords", several)] {
+            match fits {
+                true => drop(done(&harness, operation, body).await),
+                false => assert_eq!(refused(&harness, operation, body).await, "ValidationException"),
+            }
+        }
+    }
+}

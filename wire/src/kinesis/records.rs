@@ -81,9 +81,9 @@ impl Incoming {
         self.data.as_ref().map_or(0, |data| data.0.len())
     }
 
-    /// Adds the check of the size that its stream allows.
+    /// Adds the check of the size that its stream allows, which the partition key counts towards.
     pub(super) fn check_size(&self, validation: &mut Validation, at: impl fmt::Display, bytes_max: usize) {
-        let size = self.size();
+        let size = self.size() + self.partition_key.as_ref().map_or(0, String::len);
         if size > bytes_max {
             validation.size(&format!("{at}data"), format_args!("({size} bytes)"), size, 0..=bytes_max);
         }
