@@ -27,6 +27,7 @@ const NOTICED: Noticed<Fault> = &[
         "only_messages_in_flight_can_be_hidden",
         "deleted_messages_cannot_be_hidden",
     ]),
+    (Fault::TakesOldReceipts, &["old_receipts_show_nothing"]),
     (Fault::IgnoresLimits, &["a_receive_keeps_its_limit"]),
     (Fault::GivesOnce, &["receives_are_counted", "messages_stay_without_a_dead_letter_queue"]),
     (Fault::DeletesNothing, &[

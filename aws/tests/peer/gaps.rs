@@ -114,6 +114,7 @@ pub mod queues {
             "an_old_receipt_does_not_disturb_the_new_one",
             "every receipt that a message ever had is as good as the last",
         ),
+        ("old_receipts_show_nothing", "every receipt that a message ever had is as good as the last"),
         ("receivers_share_without_doubles", "two that receive at once may get the same message"),
         ("late_receipts_are_refused_in_fifo_queues", "a receipt never expires"),
         ("old_receipts_are_refused_in_fifo_queues", "a receipt never expires"),

@@ -103,10 +103,10 @@ impl Frame<'_> {
         let (place, receive, message) = self.received(receipt)?;
         let Some(message) = message else { return Err(Error::NotInFlight(place.id()?)) };
         let standing = message.state.standing;
-        // Elsewhere a receipt is good for as long as its message is there: nothing waits behind it.
-        if self.fifo() && receive != u64::from(standing.receives) {
+        if receive != u64::from(standing.receives) {
             return Err(Error::ReceiptExpired(self.id_of(&place)?));
         }
+        // Where no order is kept, what is visible again and nobody has received since may be hidden once more.
         if self.fifo() && standing.due <= self.now {
             return Err(Error::NotInFlight(self.id_of(&place)?));
         }

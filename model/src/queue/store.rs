@@ -171,10 +171,10 @@ pub fn check_send(messages: &[NewMessage]) -> Result<()> {
 /// 9. **Late deletes.** In a standard queue a receipt deletes its message even after its visibility is over, as long as
 ///    nobody has received the message again; after that `delete` with the old receipt succeeds, may leave the message, and does
 ///    not disturb the newer receipt. In a FIFO queue both are refused ([`Error::ReceiptExpired`]) and the message stays.
-/// 10. **Late changes.** In a standard queue every receipt of a message hides or shows it for as long as it is there, also
-///     when it is visible again or somebody else received it. In a FIFO queue `change_visibility` of a message that is not in
-///     flight is refused ([`Error::NotInFlight`]), with the receipt of an earlier receive too (there
-///     [`Error::ReceiptExpired`] says the same). What was deleted is in flight nowhere.
+/// 10. **Late changes.** In a standard queue a receipt hides its message even when that is visible again, as long as nobody
+///     has received it since. In a FIFO queue `change_visibility` of a message that is not in flight is refused
+///     ([`Error::NotInFlight`]). The receipt of an earlier receive changes nothing in either ([`Error::ReceiptExpired`]), and
+///     what was deleted is in flight nowhere.
 /// 11. **Order.** In a FIFO queue messages of a group are received in the order of their sends. While one of them is in flight,
 ///     or delayed, the group gives nothing that comes behind it; one receive may give several, in order. Groups do not
 ///     hold each other up. `sequence` grows with every message that the queue takes.

@@ -44,6 +44,7 @@ laws! { $ queue_laws in queue of dyn QueueStore:
         old_receipts_are_refused_in_fifo_queues,
         foreign_receipts_are_refused,
         late_receipts_hide_in_standard_queues,
+        old_receipts_show_nothing,
         only_messages_in_flight_can_be_hidden,
         deleted_messages_cannot_be_hidden;
     waiting:

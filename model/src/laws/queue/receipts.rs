@@ -108,7 +108,7 @@ async fn check_invalid(trial: &Trial, queue: &QueueName, receipt: &Receipt) {
     trial.same("counts", trial.counts(queue).await, [0, 2, 0]);
 }
 
-/// In a standard queue a receipt hides its message also when it is visible again, and shows it when another receiver has it.
+/// In a standard queue a receipt hides its message also when it is visible again.
 pub async fn late_receipts_hide_in_standard_queues(trial: Trial) {
     let queue = trial.queue().await;
     trial.send(&queue, some("m", 1)).await;
@@ -119,8 +119,21 @@ pub async fn late_receipts_hide_in_standard_queues(trial: Trial) {
     trial.same("counts", trial.counts(&queue).await, [0, 1, 0]);
     trial.ok("showing it again", trial.hide(&queue, &old, Duration::ZERO).await);
     trial.receive_one(&queue).await;
-    trial.ok("showing what another has", trial.hide(&queue, &old, Duration::ZERO).await);
-    trial.same("counts", trial.counts(&queue).await, [1, 0, 0]);
+}
+
+/// Whoever received a message keeps it, whatever is done with the receipt of an earlier receive.
+pub async fn old_receipts_show_nothing(trial: Trial) {
+    let queue = trial.queue().await;
+    trial.send(&queue, some("m", 1)).await;
+    let old = trial.receive_one(&queue).await.receipt;
+    trial.ok("showing at once", trial.hide(&queue, &old, Duration::ZERO).await);
+    let new = trial.receive_one(&queue).await.receipt;
+    // Refused or not, it changes nothing.
+    let _ = trial.hide(&queue, &old, Duration::ZERO).await;
+    trial.nothing("while another has it", &queue).await;
+    trial.same("counts", trial.counts(&queue).await, [0, 1, 0]);
+    trial.ok("deleting by the new receipt", trial.delete(&queue, &new).await);
+    trial.same("counts", trial.counts(&queue).await, [0, 0, 0]);
 }
 
 /// In a FIFO queue what is visible cannot be hidden for longer, nor what someone else received since.

@@ -262,7 +262,7 @@ impl Queue {
         let (parts, place) = self.find(receipt)?;
         let held = place.and_then(|place| self.messages.get_mut(&place));
         let held = held.ok_or_else(|| Error::NotInFlight(parts.message.clone()))?;
-        if self.options.fifo && parts.receive != u64::from(held.receives) {
+        if parts.receive != u64::from(held.receives) {
             return Err(Error::ReceiptExpired(parts.message));
         }
         if self.options.fifo && !held.in_flight(now) {
