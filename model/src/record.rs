@@ -30,6 +30,14 @@ impl NewRecord {
         self.explicit_hash_key.unwrap_or_else(|| HashKey::of(&self.partition_key))
     }
 
+    /// The places of many records, in their order.
+    pub fn hash_keys<'a>(records: impl ExactSizeIterator<Item = &'a NewRecord> + Clone) -> Vec<HashKey> {
+        if records.clone().all(|record| record.explicit_hash_key.is_none()) {
+            return HashKey::of_each(records.map(|record| &record.partition_key[..]));
+        }
+        records.map(NewRecord::hash_key).collect()
+    }
+
     /// What counts against limits of size: key and payload.
     pub fn size(&self) -> usize {
         self.partition_key.len() + self.data.len()

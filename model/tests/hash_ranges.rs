@@ -31,6 +31,16 @@ fn md5_vectors_of_rfc_1321() {
         }),
     ] {
         assert_eq!(HashKey::of(text.as_bytes()), HashKey::new(digest), "{text:?}");
+        assert_eq!(HashKey::of_each([text.as_bytes()].into_iter()), [HashKey::new(digest)], "{text:?}");
+    }
+}
+
+proptest! {
+    /// Keys of up to 55 bytes take one block of MD5, longer ones more.
+    #[test]
+    fn the_keys_of_many_are_those_of_each(keys in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..70), 0..20)) {
+        let each: Vec<HashKey> = keys.iter().map(|key| HashKey::of(key)).collect();
+        prop_assert_eq!(HashKey::of_each(keys.iter().map(|key| &key[..])), each);
     }
 }
 

@@ -166,12 +166,29 @@ pub struct Draft {
     payload_checksum: u32,
 }
 
+/// A payload that grows at the end of a buffer, behind the room for its header.
+#[derive(Debug)]
+pub struct Payload(pub Vec<u8>);
+
+impl Payload {
+    /// Room for so many bytes.
+    pub fn with_capacity(bytes: usize) -> Payload {
+        let mut buffer = Vec::with_capacity(frame_bytes(bytes));
+        buffer.resize(HEADER_BYTES, 0);
+        Payload(buffer)
+    }
+}
+
 impl Draft {
     /// Makes a frame of up to `capacity` payload bytes, which `fill` appends to the buffer.
     pub fn new(label: Label, capacity: usize, fill: impl FnOnce(&mut Vec<u8>)) -> Draft {
-        let mut buffer = Vec::with_capacity(frame_bytes(capacity));
-        buffer.resize(HEADER_BYTES, 0);
-        fill(&mut buffer);
+        let mut payload = Payload::with_capacity(capacity);
+        fill(&mut payload.0);
+        Draft::of(label, payload)
+    }
+
+    /// Makes a frame of a payload that is complete.
+    pub fn of(label: Label, Payload(mut buffer): Payload) -> Draft {
         let payload_checksum = crc32fast::hash(&buffer[HEADER_BYTES..]);
         let payload_bytes =
             u32::try_from(buffer.len() - HEADER_BYTES).expect("limits keep a frame below 4 GiB");

@@ -12,7 +12,7 @@ use anabranch_model::{Appended, Error, HashKey, NewRecord, Result, StreamName};
 use smallvec::SmallVec;
 
 use super::catalogue::{Accepted, Effect, Stream};
-use super::records::{draft, number, sequence, stored_bytes};
+use super::records::{Filling, number, sequence, stored_bytes};
 use super::shard::Shard;
 use super::throttle::TooFast;
 use crate::core::{Attempt, Core};
@@ -47,7 +47,7 @@ type Each<T> = SmallVec<[T; 1]>;
 struct Batch<'a> {
     records: &'a [NewRecord],
     /// `None` while a record is on its way.
-    results: Each<Option<std::result::Result<Appended, Error>>>,
+    results: Vec<Option<std::result::Result<Appended, Error>>>,
     hash_keys: Each<HashKey>,
     admitted: usize,
     bytes: usize,
@@ -62,15 +62,13 @@ struct Share {
 
 impl<'a> Batch<'a> {
     fn new(core: &Core, records: &'a [NewRecord]) -> Batch<'a> {
-        let results: Each<_> = records.iter().map(|record| check(core, record).err().map(Err)).collect();
+        let results: Vec<_> = records.iter().map(|record| check(core, record).err().map(Err)).collect();
         let admitted = results.iter().filter(|result| result.is_none()).count();
-        Batch {
-            hash_keys: records.iter().map(NewRecord::hash_key).collect(),
-            bytes: records.iter().map(stored_bytes).sum(),
-            records,
-            results,
-            admitted,
-        }
+        let hash_keys = match records {
+            [record] => Each::from_elem(record.hash_key(), 1),
+            _ => NewRecord::hash_keys(records.iter()).into(),
+        };
+        Batch { hash_keys, bytes: records.iter().map(stored_bytes).sum(), records, results, admitted }
     }
 
     fn waiting(&self) -> impl Iterator<Item = usize> {
@@ -143,18 +141,26 @@ impl<'a> Batch<'a> {
         let frame_bytes_max = core.sequencer.frame_bytes_max() as usize;
         let mut routed: Each<(usize, usize)> =
             self.waiting().map(|index| (Accepted::route(routes, self.hash_keys[index]), index)).collect();
-        // Stable in the order of the call: that is the order within a shard.
-        routed.sort_by_key(|(route, _)| *route);
-        routed
-            .chunk_by(|(a, _), (b, _)| a == b)
-            .flat_map(|chunk| self.frames(chunk, frame_bytes_max))
-            .map(|chunk| {
-                let shard = routes[chunk[0].0].clone();
-                let indexes: Each<usize> = chunk.iter().map(|(_, index)| *index).collect();
-                let draft = draft(shard.key, indexes.iter().map(|index| &self.records[*index]));
-                Share { shard, draft, indexes }
-            })
-            .collect()
+        // Within a shard in the order of the call.
+        routed.sort_unstable();
+        let mut frames: Each<Filling> = Each::new();
+        let mut frame_of: Each<usize> = Each::from_elem(0, self.records.len());
+        let mut shares: Each<(Arc<Shard>, Each<usize>)> = Each::new();
+        for chunk in
+            routed.chunk_by(|(a, _), (b, _)| a == b).flat_map(|chunk| self.frames(chunk, frame_bytes_max))
+        {
+            let shard = routes[chunk[0].0].clone();
+            let indexes: Each<usize> = chunk.iter().map(|(_, index)| *index).collect();
+            indexes.iter().for_each(|index| frame_of[*index] = frames.len());
+            let bytes = indexes.iter().map(|index| stored_bytes(&self.records[*index])).sum();
+            frames.push(Filling::new(shard.key, bytes));
+            shares.push((shard, indexes));
+        }
+        // In the order of the call as well: payloads mostly lie in memory as they came, and reading them here and there
+        // takes twice as long.
+        self.waiting().for_each(|index| frames[frame_of[index]].add(&self.records[index]));
+        let filled = shares.into_iter().zip(frames);
+        filled.map(|((shard, indexes), frame)| Share { shard, draft: frame.finish(), indexes }).collect()
     }
 
     /// Cuts the records of one shard so that each piece fits into a segment. Only tests have segments so small that

@@ -3,6 +3,8 @@
 //! What must hold: ranges are never empty (`first <= last`), and [`HashRange::split_at`] and [`HashRange::merge`]
 //! neither lose nor double a key.
 
+mod lanes;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -33,6 +35,27 @@ impl HashKey {
     /// The key of a partition key: its MD5 digest read as a big-endian number, as Kinesis does it.
     pub fn of(partition_key: &[u8]) -> HashKey {
         HashKey(u128::from_be_bytes(Md5::digest(partition_key).into()))
+    }
+
+    /// The keys of many partition keys, in their order; for each much faster than one alone.
+    pub fn of_each<'a>(partition_keys: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<HashKey> {
+        let mut keys = vec![HashKey::MIN; partition_keys.len()];
+        let (mut blocks, mut gathered) = (lanes::Blocks::new(), Vec::with_capacity(lanes::LANES));
+        for (index, partition_key) in partition_keys.enumerate() {
+            if partition_key.len() > lanes::KEY_BYTES_MAX {
+                keys[index] = HashKey::of(partition_key);
+                continue;
+            }
+            blocks.put(gathered.len(), partition_key);
+            gathered.push(index);
+            if gathered.len() == lanes::LANES {
+                gathered.drain(..).zip(blocks.digests()).for_each(|(index, key)| keys[index] = HashKey(key));
+            }
+        }
+        if !gathered.is_empty() {
+            gathered.into_iter().zip(blocks.digests()).for_each(|(index, key)| keys[index] = HashKey(key));
+        }
+        keys
     }
 }
 
