@@ -74,6 +74,9 @@ const GROUPS_MAX: usize = 2;
 /// How long the committer waits at most for calls to arrive together.
 const LINGER_MAX: Duration = Duration::from_millis(1);
 
+/// Bytes that are worth a write whoever else may come: to move them takes about as long as the rest of a sync.
+const LINGER_BYTES_MAX: u64 = 256 << 10;
+
 /// One caller in so many is forgotten with each commit that does not see it.
 const CALLERS_FORGOTTEN: usize = 16;
 
@@ -117,6 +120,8 @@ struct Inner {
     journal_ends: AtomicBool,
     /// Callers whose frames are written and not shown yet.
     unanswered: AtomicUsize,
+    /// Groups that the thread that shows has not shown yet.
+    unshown: AtomicUsize,
     threads: Mutex<Threads>,
     clean: bool,
 }
@@ -151,6 +156,7 @@ impl Engine {
             upkeep_ends: AtomicBool::new(false),
             journal_ends: AtomicBool::new(false),
             unanswered: AtomicUsize::new(0),
+            unshown: AtomicUsize::new(0),
             threads: Mutex::default(),
             clean,
         });
@@ -264,33 +270,47 @@ impl Inner {
             };
             let took = clock.elapsed().saturating_sub(start);
             let unanswered = self.unanswered.fetch_add(group.callers(), Ordering::Relaxed) + group.callers();
-            if written.send(group).is_err() {
-                return sequencer.stop("what is written cannot be shown; open the directory again");
-            }
             // Some are on their way back and nobody sees them. Who was seen lately is taken to be still there.
             callers = (unanswered + sequencer.callers()).max(callers - callers.div_ceil(CALLERS_FORGOTTEN));
+            // A few callers are answered before the other thread would be awake. It has nothing of its own then, so the
+            // order is kept.
+            if group.is_small() && self.unshown.load(Ordering::Acquire) == 0 {
+                self.show(group);
+            } else {
+                self.unshown.fetch_add(1, Ordering::Relaxed);
+                if written.send(group).is_err() {
+                    return sequencer.stop("what is written cannot be shown; open the directory again");
+                }
+            }
             self.linger(callers.div_ceil(2), (took / 2).min(LINGER_MAX));
         }
     }
 
     fn show_loop(&self, written: &Receiver<Group<Effect>>) {
         for group in written {
-            let answered = group.callers();
-            self.committer.show(group);
-            self.unanswered.fetch_sub(answered, Ordering::Relaxed);
+            self.show(group);
+            self.unshown.fetch_sub(1, Ordering::Release);
         }
     }
 
+    fn show(&self, group: Group<Effect>) {
+        let answered = group.callers();
+        self.committer.show(group);
+        self.unanswered.fetch_sub(answered, Ordering::Relaxed);
+    }
+
     /// Waits until half of the callers are here: those that were answered just now often come back at once. One half
-    /// then works while the disk does the other half's write, instead of all waiting for all.
+    /// then works while the disk does the other half's write, instead of all waiting for all. It does not wait where the
+    /// disk has enough to do with the bytes that are here.
     ///
     /// It yields instead of sleeping. To wake a thread takes a good part of the time that a sync does, and whoever is
     /// woken on an idle processor waits for that processor too.
     fn linger(&self, half: usize, at_most: Duration) {
         let (clock, sequencer) = (&self.core.clock, &self.core.sequencer);
         let until = clock.elapsed() + at_most;
+        let enough = || sequencer.callers() >= half || sequencer.bytes() >= LINGER_BYTES_MAX;
         for _ in 0..LINGER_YIELDS_MAX {
-            if sequencer.callers() >= half || clock.elapsed() >= until {
+            if enough() || clock.elapsed() >= until {
                 break;
             }
             std::thread::yield_now();

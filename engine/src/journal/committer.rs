@@ -1,7 +1,7 @@
 //! The committer: turns whatever arrived during the last sync into one write and one sync.
 //!
-//! One thread writes, and another shows what was written while the disk is busy with the next write. What must hold:
-//! [`Committer::write`] and [`Committer::show`] are each called by one thread at a time; groups are shown in the order
+//! One thread writes, and another shows what was written while the disk is busy with the next write, unless that is only a
+//! little. What must hold: [`Committer::write`] and [`Committer::show`] are each called by one thread at a time; groups are shown in the order
 //! in which they were written, and only what a successful sync covers.
 
 use std::io::IoSlice;
@@ -21,6 +21,10 @@ const WRITE_BYTES_MAX: u64 = 4 << 20;
 /// Frames that are shown before those who wait for them are answered. With more, the first of a group would wait for
 /// the last; with fewer, each is a lock taken and given back.
 const SHOWN_MAX: usize = 8;
+
+/// Callers and frames of a small group.
+const SMALL_CALLERS_MAX: usize = 8;
+const SMALL_FRAMES_MAX: usize = 64;
 
 /// A frame that is durable.
 pub struct Durable<E> {
@@ -50,6 +54,11 @@ impl<E> Group<E> {
     /// How many calls it completes.
     pub fn callers(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Whether it is shown in less time than it takes to wake a thread.
+    pub fn is_small(&self) -> bool {
+        self.callers() <= SMALL_CALLERS_MAX && self.frames.len() <= SMALL_FRAMES_MAX
     }
 }
 

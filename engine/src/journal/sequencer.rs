@@ -8,7 +8,7 @@
 //! other way round.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch_model::Error;
@@ -70,6 +70,8 @@ struct Inner<E> {
     queue: VecDeque<Pending<E>>,
     /// Calls whose frames are in the queue.
     callers: usize,
+    /// Bytes of those frames.
+    bytes: u64,
     stopped: Option<String>,
     draining: bool,
 }
@@ -79,8 +81,9 @@ pub struct Sequencer<E> {
     segment_bytes: u64,
     inner: Mutex<Inner<E>>,
     arrived: Condvar,
-    /// What `Inner::callers` was last, for those who only want to look.
+    /// What `Inner::callers` and `Inner::bytes` were last, for those who only want to look.
     callers: AtomicUsize,
+    bytes: AtomicU64,
     /// Told when a segment was prepared, or could not be.
     pub prepared: Notify,
     upkeep_due: Mutex<bool>,
@@ -108,11 +111,13 @@ impl<E> Sequencer<E> {
                 full: false,
                 queue: VecDeque::new(),
                 callers: 0,
+                bytes: 0,
                 stopped: None,
                 draining: false,
             }),
             arrived: Condvar::new(),
             callers: AtomicUsize::new(0),
+            bytes: AtomicU64::new(0),
             prepared: Notify::new(),
             upkeep_due: Mutex::new(false),
             upkeep_due_changed: Condvar::new(),
@@ -246,13 +251,24 @@ impl<E> Sequencer<E> {
             .count();
         let group: Vec<Pending<E>> = inner.queue.drain(..count).collect();
         inner.callers -= group.iter().filter(|pending| pending.done.is_some()).count();
-        self.callers.store(inner.callers, Ordering::Relaxed);
+        inner.bytes -= group.iter().map(|pending| pending.draft.bytes()).sum::<u64>();
+        self.note(&inner);
         group
+    }
+
+    fn note(&self, inner: &Inner<E>) {
+        self.callers.store(inner.callers, Ordering::Relaxed);
+        self.bytes.store(inner.bytes, Ordering::Relaxed);
     }
 
     /// How many calls wait for their frames. It is a hint: it may be old when it is looked at.
     pub fn callers(&self) -> usize {
         self.callers.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes their frames have; a hint as well.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// How many frames wait.
@@ -277,7 +293,7 @@ impl<E> Sequencer<E> {
     pub fn stop(&self, reason: &str) {
         let mut inner = self.inner.lock();
         let reason = inner.stopped.get_or_insert_with(|| reason.to_owned()).clone();
-        inner.callers = 0;
+        (inner.callers, inner.bytes) = (0, 0);
         let orphans = std::mem::take(&mut inner.queue);
         drop(inner);
         for pending in orphans {
@@ -323,7 +339,7 @@ impl<E> Turn<'_, E> {
         }
         self.inner.callers += 1;
         let callers = self.inner.callers;
-        self.sequencer.callers.store(callers, Ordering::Relaxed);
+        self.sequencer.note(&self.inner);
         drop(self.inner);
         // The others find a committer that is awake.
         if callers == 1 {
@@ -349,6 +365,7 @@ impl<E> Turn<'_, E> {
             self.inner.last_state = position;
         }
         self.inner.next += draft.bytes();
+        self.inner.bytes += draft.bytes();
         self.inner.queue.push_back(Pending { position, last_state, draft, effect, done: None, permit: None });
     }
 }
