@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_model::Clock;
+use anabranch_model::limits::TRACE_CHARS_MAX;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::HOST;
@@ -199,14 +200,16 @@ impl Wire {
             region: scope.map_or_else(|| REGION_DEFAULT.to_owned(), |scope| scope.region),
             origin: origin(parts),
             path: parts.uri.path().to_owned(),
-            trace: header(parts, "x-amzn-trace-id"),
+            trace: trace(parts),
             request_id: request_id.to_owned(),
         }
     }
 }
 
-fn header(parts: &Parts, name: &str) -> Option<String> {
-    parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+/// The trace that a call belongs to. What no message could keep is none: nobody asked for it to be kept.
+fn trace(parts: &Parts) -> Option<String> {
+    let trace = parts.headers.get("x-amzn-trace-id")?.to_str().ok()?;
+    (1..=TRACE_CHARS_MAX).contains(&trace.len()).then(|| trace.to_owned())
 }
 
 /// How the caller addresses this server: addresses in answers begin like this, so that they lead back here.

@@ -582,6 +582,17 @@ async fn a_call_that_belongs_to_a_trace_gives_it_to_its_messages() {
             answer.body.matches("\"b\"").count()
         );
     }
+    // What is no trace keeps nobody from sending.
+    let long = "x".repeat(1_025);
+    for odd in ["", &long] {
+        let headers = [
+            ("x-amz-target", "AmazonSQS.SendMessage"),
+            ("content-type", "application/x-amz-json-1.0"),
+            ("x-amzn-trace-id", odd),
+        ];
+        let call = json!({"QueueUrl": url, "MessageBody": "m"}).to_string();
+        assert_eq!(post(&server, "/", &headers, call.as_bytes()).await.status, 200);
+    }
     sqs.ok("SendMessage", json!({"QueueUrl": url, "MessageBody": "m"})).await;
     let names = json!({
         "QueueUrl": url, "MaxNumberOfMessages": 10, "MessageSystemAttributeNames": ["AWSTraceHeader"],

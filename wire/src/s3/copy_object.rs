@@ -2,8 +2,8 @@
 
 use anabranch_model::Error;
 use anabranch_model::blob::{
-    BlobKey, BlobMeta, BodyOptions, BucketName, ChecksumAlgorithm, ChecksumScope, CopyOptions, GetOptions,
-    PutOptions, ReadConditions,
+    BlobKey, BlobMeta, BodyOptions, BucketName, ChecksumAlgorithm, ChecksumScope, CopyOptions, ETagMatch,
+    GetOptions, PutOptions, ReadConditions, WriteCondition,
 };
 use anabranch_model::limits::BODY_BYTES_MAX;
 use http::{HeaderName, Response};
@@ -81,8 +81,19 @@ async fn copy_onto_itself(
 ) -> Result<Response<Body>, Fault> {
     let (bucket, key) = rest.object()?;
     let meta = context.ports.blobs.head(bucket, key).await.map_err(fault)?;
-    let options = CopyOptions { properties: Some(meta.properties), ..options };
-    let meta = context.ports.blobs.copy((bucket, key), (bucket, key), options).await.map_err(refused)?;
+    options.source.check(key, &meta).map_err(refused)?;
+    // Whoever replaces it meanwhile has said something else about it.
+    let same = ETagMatch::OneOf(vec![meta.etag.clone()]);
+    let source = ReadConditions { if_match: Some(same), ..ReadConditions::default() };
+    let options = CopyOptions { source, properties: Some(meta.properties), ..options };
+    let unconditional = matches!(options.target, WriteCondition::None);
+    let replaced = |error| match error {
+        Error::PreconditionFailed(_) if unconditional => {
+            fault(Error::Unavailable("the object was replaced meanwhile".into()))
+        }
+        error => refused(error),
+    };
+    let meta = context.ports.blobs.copy((bucket, key), (bucket, key), options).await.map_err(replaced)?;
     Ok(copied(&meta))
 }
 
