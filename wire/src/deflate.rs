@@ -5,9 +5,11 @@ use std::io::Write;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures_util::stream;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, HeaderValue, Response};
-use http_body_util::{BodyExt, Full};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
 
 use crate::receive::Body;
 
@@ -21,27 +23,22 @@ pub(crate) async fn deflated(request: &HeaderMap, response: Response<Body>) -> R
         return response;
     }
     let (mut head, body) = response.into_parts();
-    // It is whole in memory already.
-    let Ok(body) = body.collect().await.map(|body| body.to_bytes()) else {
-        return Response::from_parts(
-            head,
-            Full::new(Bytes::new()).map_err(|never| match never {}).boxed_unsync(),
-        );
-    };
-    let body = match deflate(&body) {
-        Ok(shorter) => {
-            head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            Bytes::from(shorter)
+    // It is whole in memory already. Where it is not, what broke off must not look like a short answer.
+    let body = match body.collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) => {
+            let broken = StreamBody::new(stream::iter([Err::<Frame<Bytes>, _>(error)]));
+            return Response::from_parts(head, broken.boxed_unsync());
         }
-        Err(_) => body,
     };
-    Response::from_parts(head, Full::new(body).map_err(|never| match never {}).boxed_unsync())
+    head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    Response::from_parts(head, Full::new(deflate(&body)).map_err(|never| match never {}).boxed_unsync())
 }
 
-fn deflate(body: &[u8]) -> std::io::Result<Vec<u8>> {
+fn deflate(body: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(body)?;
-    encoder.finish()
+    let written = encoder.write_all(body).and_then(|()| encoder.finish());
+    written.expect("memory takes whatever is written to it").into()
 }
 
 /// Whether gzip is among the encodings that a caller takes, and not with a weight of nothing.

@@ -62,7 +62,9 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let version = version.clone();
     if secret.access(context.clock.now().as_millis()) {
         // That it was read is noted once a day; whoever reads it is not refused because nothing can be written.
-        let _ = stored::keep(context, &secret).await;
+        if let Err(fault) = stored::keep(context, &secret).await {
+            tracing::warn!(secret = %secret.name, code = %fault.code, "that a secret was read is not noted");
+        }
     }
     Ok(Response {
         arn: secret.arn(context),

@@ -267,3 +267,12 @@ fn spell(operation: &str, prefix: &str, members: &Map<String, Value>, fields: &m
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
+
+/// Everything there is, without waiting and hidden for `visibility` seconds.
+pub async fn receive(sqs: &Client<'_>, url: &str, visibility: u32) -> Reply {
+    let request = json!({
+        "QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": visibility,
+        "AttributeNames": ["All"], "MessageAttributeNames": ["All"],
+    });
+    sqs.ok("ReceiveMessage", request).await
+}
