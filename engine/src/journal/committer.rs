@@ -1,8 +1,8 @@
 //! The committer: turns whatever arrived during the last sync into one write and one sync.
 //!
 //! One thread writes, and another shows what was written while the disk is busy with the next write, unless that is only a
-//! little. What must hold: [`Committer::write`] and [`Committer::show`] are each called by one thread at a time; groups are shown in the order
-//! in which they were written, and only what a successful sync covers.
+//! little. What must hold: [`Committer::write`] and [`Committer::show`] are each called by one thread at a time; groups are
+//! shown in the order in which they were written, and only what a successful sync covers.
 
 use std::io::IoSlice;
 use std::sync::Arc;
