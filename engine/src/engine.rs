@@ -272,9 +272,9 @@ impl Inner {
             let unanswered = self.unanswered.fetch_add(group.callers(), Ordering::Relaxed) + group.callers();
             // Some are on their way back and nobody sees them. Who was seen lately is taken to be still there.
             callers = (unanswered + sequencer.callers()).max(callers - callers.div_ceil(CALLERS_FORGOTTEN));
-            // A few callers are answered before the other thread would be awake. It has nothing of its own then, so the
-            // order is kept.
-            if group.is_small() && self.unshown.load(Ordering::Acquire) == 0 {
+            // Some groups are shown before the other thread would be awake. It has nothing of its own then, so the order is
+            // kept.
+            if self.committer.is_shown_at_once(&group) && self.unshown.load(Ordering::Acquire) == 0 {
                 self.show(group);
             } else {
                 self.unshown.fetch_add(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The committer: turns whatever arrived during the last sync into one write and one sync.
 //!
-//! One thread writes, and another shows what was written while the disk is busy with the next write, unless that is only a
-//! little. What must hold: [`Committer::write`] and [`Committer::show`] are each called by one thread at a time; groups are
+//! One thread writes, and another shows what was written while the disk is busy with the next write, unless that is quickly
+//! done. What must hold: [`Committer::write`] and [`Committer::show`] are each called by one thread at a time; groups are
 //! shown in the order in which they were written, and only what a successful sync covers.
 
 use std::io::IoSlice;
@@ -22,9 +22,9 @@ const WRITE_BYTES_MAX: u64 = 4 << 20;
 /// the last; with fewer, each is a lock taken and given back.
 const SHOWN_MAX: usize = 8;
 
-/// Callers and frames of a small group.
-const SMALL_CALLERS_MAX: usize = 8;
-const SMALL_FRAMES_MAX: usize = 64;
+/// Frames of a group that is shown at once, and callers where not all of the frames are light.
+const SHOWN_AT_ONCE_FRAMES_MAX: usize = 64;
+const SHOWN_AT_ONCE_CALLERS_MAX: usize = 8;
 
 /// A frame that is durable.
 pub struct Durable<E> {
@@ -42,6 +42,9 @@ pub struct Durable<E> {
 pub trait Publish<E>: Send + Sync {
     /// Called with a few frames of one write in their order, and the position behind them.
     fn publish(&self, frames: Vec<Durable<E>>, end: u64);
+
+    /// Whether this takes next to no time to show.
+    fn is_light(effect: &E) -> bool;
 }
 
 /// Frames of one write that are durable, and who waits for them.
@@ -54,11 +57,6 @@ impl<E> Group<E> {
     /// How many calls it completes.
     pub fn callers(&self) -> usize {
         self.waiting.len()
-    }
-
-    /// Whether it is shown in less time than it takes to wake a thread.
-    pub fn is_small(&self) -> bool {
-        self.callers() <= SMALL_CALLERS_MAX && self.frames.len() <= SMALL_FRAMES_MAX
     }
 }
 
@@ -94,6 +92,13 @@ impl<E, P: Publish<E>> Committer<E, P> {
         let any = written.is_some();
         written.into_iter().for_each(|group| self.show(group));
         any
+    }
+
+    /// Whether a group is shown in less time than it takes to wake a thread.
+    pub fn is_shown_at_once(&self, group: &Group<E>) -> bool {
+        let is_light = |frame: &Durable<E>| frame.effect.as_ref().is_none_or(P::is_light);
+        group.frames.len() <= SHOWN_AT_ONCE_FRAMES_MAX
+            && (group.callers() <= SHOWN_AT_ONCE_CALLERS_MAX || group.frames.iter().all(is_light))
     }
 
     /// Makes a durable group visible, and answers those who wait for it as soon as what they wait for is.

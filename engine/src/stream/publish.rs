@@ -41,6 +41,10 @@ impl Publish<Effect> for Core {
         }
         published.position = end;
     }
+
+    fn is_light(effect: &Effect) -> bool {
+        matches!(effect, Effect::Appended { .. } | Effect::Moved { .. })
+    }
 }
 
 impl Core {
