@@ -90,6 +90,25 @@ fn by_midpoint(keys: &Keys) -> Needed {
     Needed { splits, passes, fullest: fullest(keys, &ranges) }
 }
 
+/// The fewest splits that there can be: every shard that is too full is filled again from below, each part as far as it goes.
+fn fewest(keys: &Keys) -> usize {
+    let ranges = HashRange::even(SHARDS);
+    ranges.iter().filter(|range| !keys.settled(**range)).map(|range| parts(keys.within(*range)) - 1).sum()
+}
+
+/// Parts of at most [`FULL`], unless one key is more.
+fn parts(keys: &[(HashKey, f64)]) -> usize {
+    let (mut parts, mut filled) = (1, 0.0);
+    for (_, load) in keys {
+        if filled + load > FULL && filled >= REST {
+            parts += 1;
+            filled = 0.0;
+        }
+        filled += load;
+    }
+    parts
+}
+
 /// Does what the planner says, until it says nothing.
 fn by_load(keys: &Keys, settings: &ScalerSettings, dice: &Dice) -> Needed {
     let mut ranges = HashRange::even(SHARDS);
@@ -173,10 +192,11 @@ pub(super) async fn measure(setting: &Setting<'_>) -> Result<Report, Failure> {
     for (name, fullest, exponent) in
         [("zipf_1_0", "fullest_1_0", 1.0), ("zipf_1_2", "fullest_1_2", 1.2), ("zipf_1_4", "fullest_1_4", 1.4)]
     {
-        let (mut median, mut midpoint) = (Vec::new(), Vec::new());
+        let (mut median, mut midpoint, mut least) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..rounds as u64 {
             let keys = Keys::zipf(exponent, round);
             let dice = Dice::new(round);
+            least.push(fewest(&keys) as f64);
             median
                 .push(super::blocking(move || (by_load(&keys, &settings, &dice), by_midpoint(&keys))).await?);
         }
@@ -187,8 +207,9 @@ pub(super) async fn measure(setting: &Setting<'_>) -> Result<Report, Failure> {
         };
         let what = format!(
             "{KEYS} keys by Zipf {exponent}, {LOAD} times a shard's capacity: splits at the median of the load ({} \
-             passes), beside the middle of the range ({} passes)",
+             passes; no cuts at all need fewer than {}), beside the middle of the range ({} passes)",
             passes(&|needed| needed.0.passes),
+            Spread::of(least).median,
             passes(&|needed| needed.1.passes)
         );
         let splits = Spread::of(median.iter().map(|(median, _)| median.splits as f64).collect());
@@ -219,6 +240,7 @@ mod tests {
             assert!(by_load.fullest < FULL, "{}", by_load.fullest);
             assert!(by_midpoint.fullest < FULL, "{}", by_midpoint.fullest);
             assert!(by_load.passes < by_midpoint.passes, "{} {}", by_load.passes, by_midpoint.passes);
+            assert!(fewest(&keys) <= by_load.splits, "{} {}", fewest(&keys), by_load.splits);
             (median, midpoint) = (median + by_load.splits, midpoint + by_midpoint.splits);
         }
         assert!(median * 2 <= midpoint, "{median} beside {midpoint}");
