@@ -5,8 +5,8 @@ mod peer;
 use anabranch_aws::Queues;
 use anabranch_model::laws::queue;
 use peer::Peer;
-use peer::gaps::queues::{FAUXQS, LOCALSTACK, MINISTACK, MOTO, NOWHERE};
-use peer::suite::{self, queue_cases};
+use peer::gaps::queues::{FAUXQS, LOCAL_AWS_SQS, LOCALSTACK, MINISTACK, MOTO, NOWHERE, RUSTACK};
+use peer::suite::{self, older_queue_cases, queue_cases};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_laws_hold_on_moto() {
@@ -36,8 +36,23 @@ async fn the_laws_hold_on_localstack() {
     suite::hold_beside(&[FAUXQS, MINISTACK], queue_cases(&queues, "stack"), LOCALSTACK, 8).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_laws_hold_on_local_aws_sqs() {
+    let local = Peer::local_aws_sqs().await;
+    let queues = Queues::new(&local.connect().await);
+    suite::hold_beside(&[FAUXQS, LOCALSTACK], queue_cases(&queues, "local"), LOCAL_AWS_SQS, 8).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_laws_hold_on_rustack() {
+    let rustack = Peer::rustack().await;
+    let queues = Queues::new(&rustack.connect().await).purging_at_once();
+    suite::hold_beside(&[FAUXQS, LOCALSTACK], older_queue_cases(&queues, "rust"), RUSTACK, 8).await;
+}
+
 #[test]
 fn every_law_holds_on_some_server() {
     let laws = queue::all().iter().map(|law| law.name);
-    suite::every_law_holds_somewhere(laws, &[MOTO, FAUXQS, MINISTACK, LOCALSTACK], NOWHERE);
+    let servers = [MOTO, FAUXQS, MINISTACK, LOCALSTACK, LOCAL_AWS_SQS, RUSTACK];
+    suite::every_law_holds_somewhere(laws, &servers, NOWHERE);
 }

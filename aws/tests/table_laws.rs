@@ -5,7 +5,7 @@ mod peer;
 use anabranch_aws::Tables;
 use anabranch_model::laws::table;
 use peer::Peer;
-use peer::gaps::tables::{DYNAMODB_LOCAL, MINISTACK, MOTO, NOWHERE};
+use peer::gaps::tables::{DYNAMODB_LOCAL, MINISTACK, MOTO, NOWHERE, RUSTACK};
 use peer::suite::{self, table_cases};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -27,6 +27,13 @@ async fn the_laws_hold_on_ministack() {
     suite::hold_beside(&[MOTO, DYNAMODB_LOCAL], cases, MINISTACK, 4).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_laws_hold_on_rustack() {
+    let rustack = Peer::rustack().await;
+    let cases = table_cases(&Tables::new(&rustack.connect().await), "rust");
+    suite::hold_beside(&[MOTO, DYNAMODB_LOCAL], cases, RUSTACK, 4).await;
+}
+
 /// What only dynalite keeps, which knows neither transactions nor changes.
 const ON_DYNALITE: [&str; 1] = ["a_segment_starts_within_itself"];
 
@@ -42,5 +49,5 @@ async fn what_others_do_not_keep_holds_on_dynalite() {
 #[test]
 fn every_law_holds_on_some_server() {
     let laws = table::all().iter().map(|law| law.name).filter(|law| !ON_DYNALITE.contains(law));
-    suite::every_law_holds_somewhere(laws, &[MOTO, DYNAMODB_LOCAL, MINISTACK], NOWHERE);
+    suite::every_law_holds_somewhere(laws, &[MOTO, DYNAMODB_LOCAL, MINISTACK, RUSTACK], NOWHERE);
 }

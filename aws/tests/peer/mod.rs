@@ -144,6 +144,30 @@ impl Peer {
         .await
     }
 
+    /// Starts local-aws-sqs, which knows what receipts are worth in a FIFO queue, and that a message which was moved is new.
+    pub async fn local_aws_sqs() -> Peer {
+        let package = installed("local-aws-sqs-2.0.2").join("node_modules/local-aws-sqs");
+        Peer::start("local-aws-sqs", |port, _| {
+            let mut command = watched("node");
+            command.arg(shim("local-aws-sqs.js")).arg(port.to_string()).current_dir(&package);
+            command
+        })
+        .await
+    }
+
+    /// Starts rustack with its queues and tables. It knows how duplicates of dead letters are told, and which updates make
+    /// no item.
+    pub async fn rustack() -> Peer {
+        let program = installed("rustack-cli-0.12.0").join("bin/rustack");
+        Peer::start("rustack", |port, folder| {
+            let mut command = watched(program.to_str().expect("a path of ASCII"));
+            command.env("GATEWAY_LISTEN", format!("127.0.0.1:{port}")).env("LOG_LEVEL", "warn");
+            command.current_dir(folder);
+            command
+        })
+        .await
+    }
+
     /// Starts dynalite, which knows tables without changes, transactions and expiry.
     pub async fn dynalite() -> Peer {
         let package = installed("dynalite-4.0.0").join("node_modules/dynalite");

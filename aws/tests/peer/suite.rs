@@ -33,6 +33,13 @@ pub fn queue_cases(queues: &Queues, prefix: &str) -> Vec<Case> {
     cases(queue::all(), || QueueFixture::new(Arc::new(queues.clone())).without_ages(), prefix)
 }
 
+/// The same on a server of before 2025, when a message had 256 KiB at most.
+pub fn older_queue_cases(queues: &Queues, prefix: &str) -> Vec<Case> {
+    let fixture =
+        || QueueFixture::new(Arc::new(queues.clone())).without_ages().with_message_bytes_max(256 << 10);
+    cases(queue::all(), fixture, prefix)
+}
+
 /// The laws of tables.
 pub fn table_cases(tables: &Tables, prefix: &str) -> Vec<Case> {
     cases(table::all(), || TableFixture::new(Arc::new(tables.clone())), prefix)

@@ -33,6 +33,7 @@ pub(super) struct Means<S: ?Sized + 'static> {
     pub(super) limited: Option<Opening<S>>,
     pub(super) spawn: Spawn,
     pub(super) in_flight_max: usize,
+    pub(super) message_bytes_max: usize,
     pub(super) tells_age: bool,
     pub(super) times_are_near: bool,
     /// Dropped last: the store may live in it.
@@ -53,6 +54,7 @@ impl<S: ?Sized> Fixture<S> {
             // Without a runtime the tasks of a law take turns inside the law itself.
             spawn: Box::new(|task| task),
             in_flight_max: limits::IN_FLIGHT_MAX,
+            message_bytes_max: limits::MESSAGE_BYTES_MAX,
             tells_age: true,
             times_are_near: false,
             kept: Vec::new(),

@@ -8,6 +8,9 @@ use crate::limits::VISIBILITY_DEFAULT;
 use crate::queue::{Message, MoveStatus, MoveSummary, NewMessage, QueueName, QueueOptions};
 use crate::{Error, limits};
 
+/// How often a law looks for what a move does in its own time.
+const LOOKS_MAX: usize = 5_000;
+
 /// Receives everything `times` times and shows it again each time.
 async fn wear_out(trial: &Trial, queue: &QueueName, times: u32) -> Vec<Message> {
     let mut last = Vec::new();
@@ -22,7 +25,7 @@ async fn wear_out(trial: &Trial, queue: &QueueName, times: u32) -> Vec<Message> 
 
 /// The move when it no longer runs.
 async fn ended(trial: &Trial, from: &QueueName) -> MoveSummary {
-    for _ in 0..1_000 {
+    for _ in 0..LOOKS_MAX {
         let moves = trial.ok("listing moves", trial.store().moves(from).await);
         let Some(moving) = moves.into_iter().next() else { trial.fail("the move is not listed") };
         if moving.status != MoveStatus::Running {
@@ -32,6 +35,21 @@ async fn ended(trial: &Trial, from: &QueueName) -> MoveSummary {
         give_way().await;
     }
     trial.fail("the move does not end")
+}
+
+/// Waits until a queue counts so many messages to receive and no other ones. SQS counts by and by, and a move may have held
+/// the message that it failed at; a store whose clock obeys must count right at once.
+async fn stayed(trial: &Trial, queue: &QueueName, messages: u64) {
+    let mut counts = trial.counts(queue).await;
+    let looks = if trial.can_advance() { 0 } else { LOOKS_MAX };
+    for _ in 0..looks {
+        if counts == [messages, 0, 0] {
+            break;
+        }
+        give_way().await;
+        counts = trial.counts(queue).await;
+    }
+    trial.same("messages that stayed", counts, [messages, 0, 0]);
 }
 
 /// A message that was received as often as it may be goes to the dead-letter queue at the next receive, as it was.
@@ -165,7 +183,7 @@ pub async fn moves_without_a_source_fail(trial: Trial) {
     trial.ok("starting a move", trial.store().start_move(&dead, None, None).await);
     let moving = ended(&trial, &dead).await;
     trial.holds(matches!(moving.status, MoveStatus::Failed(_)), format!("{moving:?} has not failed"));
-    trial.same("messages that stayed", trial.counts(&dead).await, [3, 0, 0]);
+    stayed(&trial, &dead, 3).await;
     trial.ok("starting a move", trial.store().start_move(&dead, Some(&target), None).await);
     let moving = ended(&trial, &dead).await;
     trial.same("the move", (moving.status, moving.to), (MoveStatus::Completed, Some(target.clone())));

@@ -28,6 +28,13 @@ impl QueueFixture {
         self
     }
 
+    /// How large a message can be in this store, where that is less than [`limits::MESSAGE_BYTES_MAX`]: a queue that asks
+    /// for more is made with this.
+    pub fn with_message_bytes_max(mut self, message_bytes_max: usize) -> Self {
+        self.means.message_bytes_max = message_bytes_max;
+        self
+    }
+
     /// For a store on a service that does not say how old the oldest message of a queue is.
     pub fn without_ages(mut self) -> Self {
         self.means.tells_age = false;

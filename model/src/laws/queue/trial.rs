@@ -57,6 +57,8 @@ impl Trial {
     pub async fn queue_with(&self, options: QueueOptions) -> QueueName {
         let name = self.fresh_name(options.fifo);
         self.remove(&name).await;
+        let message_bytes_max = options.message_bytes_max.min(self.means.message_bytes_max);
+        let options = QueueOptions { message_bytes_max, ..options };
         self.ok("making a queue", self.store().create_queue(&name, options).await);
         name
     }
