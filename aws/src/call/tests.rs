@@ -280,3 +280,15 @@ async fn a_quota_without_room_before_the_deadline_refuses_without_a_request() {
         caller.call(&CHANGE, caller.deadline(Duration::from_millis(100)), request).await.unwrap_err();
     assert_eq!((failure.kind, failure.outcome, attempts), (Kind::Throttled, Outcome::Refused, 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_large_request_has_the_time_to_go_out() {
+    let caller = caller();
+    for (bytes, seconds) in [(0, 15), (100_000, 15), (10 << 20, 95)] {
+        let deadline = caller.deadline_moving(Duration::from_secs(30), bytes);
+        let before = caller.clock().elapsed();
+        let unanswered = caller.call(&WRITE, deadline, pending::<Result<(), Said>>).await.unwrap_err();
+        let taken = caller.clock().elapsed() - before;
+        assert_eq!((unanswered.kind, taken.as_secs()), (Kind::Away, seconds), "{bytes}");
+    }
+}

@@ -12,7 +12,7 @@ use anabranch_model::{
 use aws_sdk_kinesis::primitives::Blob;
 use aws_sdk_kinesis::types::{PutRecordsRequestEntry, PutRecordsResultEntry};
 
-use super::{Streams, action, translate};
+use super::{PATIENCE, Streams, action, translate};
 use crate::call::Deadline;
 use crate::failure::Kind;
 
@@ -40,7 +40,8 @@ impl Streams {
         records: Vec<NewRecord>,
     ) -> Result<Vec<Outcome>> {
         check_append(&records)?;
-        let deadline = self.soon();
+        let bytes = records.iter().map(NewRecord::size).sum();
+        let deadline = self.caller.deadline_moving(PATIENCE, bytes);
         let mut results: Vec<Option<Outcome>> =
             records.iter().map(|record| record.check().err().map(Err)).collect();
         let mut pending = Vec::new();
