@@ -1,7 +1,7 @@
 //! Rows that no checkpoint has stored yet. A clone shares everything and never changes.
 
 use bytes::Bytes;
-use imbl::OrdMap;
+use rpds::RedBlackTreeMapSync;
 
 /// What a row costs beyond its key and value.
 const ROW_BYTES: usize = 128;
@@ -9,7 +9,7 @@ const ROW_BYTES: usize = 128;
 /// Rows in order, with those that are gone.
 #[derive(Clone)]
 pub struct Overlay {
-    rows: OrdMap<Bytes, Row>,
+    rows: RedBlackTreeMapSync<Bytes, Row>,
     bytes: usize,
 }
 
@@ -25,7 +25,7 @@ pub struct Row {
 
 impl Default for Overlay {
     fn default() -> Self {
-        Overlay { rows: OrdMap::new(), bytes: 0 }
+        Overlay { rows: RedBlackTreeMapSync::new_sync(), bytes: 0 }
     }
 }
 
@@ -33,18 +33,15 @@ impl Overlay {
     /// Changes a row to a value that stands at this position of the journal. A fresh one that goes before it was stored
     /// leaves nothing behind.
     pub fn set(&mut self, key: Bytes, value: Option<Bytes>, position: u64, fresh: bool) {
-        // Who is known to be fresh is looked for once.
-        let fresh = fresh || self.rows.get(&key).is_some_and(|old| old.fresh);
+        let old = self.rows.get(&key);
+        let fresh = fresh || old.is_some_and(|old| old.fresh);
+        self.bytes -= old.map_or(0, |old| cost(&key, &old.value));
         if value.is_none() && fresh {
-            self.bytes -= self.rows.remove(&key).map_or(0, |old| cost(key.len(), &old.value));
+            self.rows.remove_mut(&key);
             return;
         }
-        let key_bytes = key.len();
-        self.bytes += cost(key_bytes, &value);
-        self.bytes -= self
-            .rows
-            .insert(key, Row { value, position, fresh })
-            .map_or(0, |old| cost(key_bytes, &old.value));
+        self.bytes += cost(&key, &value);
+        self.rows.insert_mut(key, Row { value, position, fresh });
     }
 
     /// Changes rows to what a younger overlay says.
@@ -55,15 +52,15 @@ impl Overlay {
         }
         // What lies below may be stored already, so nothing counts as fresh any more.
         for (key, row) in younger.rows.iter() {
-            let old = self.rows.insert(key.clone(), Row { fresh: false, ..row.clone() });
-            self.bytes += cost(key.len(), &row.value);
-            self.bytes -= old.map_or(0, |old| cost(key.len(), &old.value));
+            self.bytes -= self.rows.get(key).map_or(0, |old| cost(key, &old.value));
+            self.bytes += cost(key, &row.value);
+            self.rows.insert_mut(key.clone(), Row { fresh: false, ..row.clone() });
         }
     }
 
     /// What is known of a row: nothing, that it is gone, or its value.
     pub fn get(&self, key: &[u8]) -> Option<Option<Bytes>> {
-        self.rows.get::<[u8]>(key).map(|row| row.value.clone())
+        self.rows.get(key).map(|row| row.value.clone())
     }
 
     /// Rows between two bounds, from both ends.
@@ -71,7 +68,7 @@ impl Overlay {
         &'a self,
         bounds: super::snapshot::Bounds<'a>,
     ) -> impl DoubleEndedIterator<Item = (&'a Bytes, &'a Option<Bytes>)> {
-        self.rows.range::<_, [u8]>(bounds).map(|(key, row)| (key, &row.value))
+        self.rows.range::<[u8], _>(bounds).map(|(key, row)| (key, &row.value))
     }
 
     /// All rows in order.
@@ -90,6 +87,6 @@ impl Overlay {
     }
 }
 
-fn cost(key_bytes: usize, value: &Option<Bytes>) -> usize {
-    ROW_BYTES + key_bytes + value.as_ref().map_or(0, Bytes::len)
+fn cost(key: &[u8], value: &Option<Bytes>) -> usize {
+    ROW_BYTES + key.len() + value.as_ref().map_or(0, Bytes::len)
 }
