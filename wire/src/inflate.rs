@@ -38,7 +38,7 @@ impl Inflation {
                 let why = format!(
                     "the content encoding {other:?} is not supported: send the body as it is, or as gzip"
                 );
-                return Err(broken(service, why, StatusCode::UNSUPPORTED_MEDIA_TYPE));
+                return Err(Fault::serialization(why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
             }
         };
         Ok(Inflation { coding, service })
@@ -63,9 +63,8 @@ impl Inflation {
             Some(Coding::Gzip) => ("gzip", self.read(MultiGzDecoder::new(&body[..]))),
             Some(Coding::Deflate) => ("deflate", self.read(ZlibDecoder::new(&body[..]))),
         };
-        let whole = whole.map_err(|error| {
-            broken(self.service, format!("the body is no {coding}: {error}"), StatusCode::BAD_REQUEST)
-        })?;
+        let whole =
+            whole.map_err(|error| Fault::serialization(format!("the body is no {coding}: {error}")))?;
         let limit = self.limit();
         if whole.len() > limit {
             let message = format!("the request is too large: a compressed body may hold {limit} bytes");
@@ -86,14 +85,6 @@ impl Inflation {
 /// Whether a service takes compressed bodies of any size, and of any coding.
 fn is_large(service: Service) -> bool {
     matches!(service, Service::DynamoDb | Service::DynamoDbStreams)
-}
-
-/// DynamoDB calls it its own failure what it cannot inflate.
-fn broken(service: Service, why: String, status: StatusCode) -> Fault {
-    match is_large(service) {
-        true => Fault::server("InternalServerError", why),
-        false => Fault::serialization(why).with_status(status),
-    }
 }
 
 fn encoding(headers: &HeaderMap) -> &str {
@@ -163,12 +154,12 @@ mod tests {
     fn what_is_not_what_it_says_is_refused() {
         let whole = gzip(b"some words");
         for body in [b"{}".to_vec(), Vec::new(), whole[..whole.len() - 3].to_vec(), vec![0x1f, 0x8b]] {
-            assert_eq!(inflate(Service::Sqs, body.clone()).unwrap_err().code, "SerializationException");
-            // A client of DynamoDB is told that the failure is the server's.
-            let fault = inflate(Service::DynamoDb, body).unwrap_err();
-            assert_eq!((&*fault.code, fault.status.as_u16()), ("InternalServerError", 500));
+            for service in [Service::Sqs, Service::DynamoDb] {
+                let fault = inflate(service, body.clone()).unwrap_err();
+                assert_eq!(fault.code, "SerializationException", "{body:?}");
+            }
         }
-        assert_eq!(inflation("br", Service::DynamoDb).unwrap_err().status.as_u16(), 500);
+        assert_eq!(inflation("br", Service::DynamoDb).unwrap_err().status.as_u16(), 415);
         assert_eq!(inflation("deflate", Service::Sqs).unwrap_err().status.as_u16(), 415);
     }
 }
