@@ -225,7 +225,7 @@ async fn keys_have_four_attributes_of_a_kind_and_hashes_first() {
     let harness = Harness::start().await;
     let letters = ["a", "b", "c", "d", "e"];
     let with = |elements: Vec<Value>, local: bool| {
-        let index = json!({"IndexName": "i", "KeySchema": elements, "Projection": {"ProjectionType": "ALL"}});
+        let index = json!({"IndexName": "by-letters", "KeySchema": elements, "Projection": {"ProjectionType": "ALL"}});
         let mut body = json!({"TableName": "letters", "BillingMode": "PAY_PER_REQUEST",
             "KeySchema": [element("id", "HASH"), element("at", "RANGE")],
             "AttributeDefinitions": definitions(&["id", "at", "a", "b", "c", "d", "e"])});
