@@ -2,6 +2,8 @@
 
 mod harness;
 
+use std::time::Duration;
+
 use harness::Harness;
 use serde_json::{Value, json};
 
@@ -271,13 +273,15 @@ async fn an_index_of_several_attributes_is_added_and_filled() {
     let update = json!({"TableName": "events", "AttributeDefinitions": definitions(&names),
         "GlobalSecondaryIndexUpdates": [{"Create": places()}]});
     done(&harness, "UpdateTable", update).await;
-    for _ in 0..200 {
-        let table = done(&harness, "DescribeTable", json!({"TableName": "events"})).await;
-        if table["Table"]["GlobalSecondaryIndexes"][0]["IndexStatus"] == "ACTIVE" {
-            break;
+    let filled = async {
+        loop {
+            let table = done(&harness, "DescribeTable", json!({"TableName": "events"})).await;
+            if table["Table"]["GlobalSecondaryIndexes"][0]["IndexStatus"] == "ACTIVE" {
+                break;
+            }
         }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    };
+    tokio::time::timeout(Duration::from_secs(30), filled).await.expect("an index that is filled");
     assert_eq!(ids(&done(&harness, "Query", query(WIEN, wien(json!({})))).await), "4231");
     done(&harness, "DeleteItem", json!({"TableName": "events", "Key": {"id": {"S": "2"}}})).await;
     assert_eq!(ids(&done(&harness, "Query", query(WIEN, wien(json!({})))).await), "431");
