@@ -212,6 +212,9 @@ def listings_have_pages(_):
 @case
 def streams_are_described_and_changed(_):
     kinesis = client()
+    kinesis.create_stream(StreamName="unasked")
+    unasked = kinesis.describe_stream_summary(StreamName="unasked")["StreamDescriptionSummary"]
+    assert unasked["OpenShardCount"] == 4 and unasked["StreamModeDetails"]["StreamMode"] == "ON_DEMAND"
     kinesis.create_stream(StreamName="settings", StreamModeDetails={"StreamMode": "ON_DEMAND"}, Tags={"team": "a"},
                           MaxRecordSizeInKiB=2048)
     kinesis.get_waiter("stream_exists").wait(StreamName="settings", WaiterConfig={"Delay": 1})
@@ -274,7 +277,7 @@ def tags_and_policies_belong_to_their_resource(_):
     refused("InvalidArgumentException", kinesis.add_tags_to_stream, StreamName="tagged",
             Tags={f"k{number}": "" for number in range(50)})
     assert tags() == {"c": "3"}, "a refused call changes nothing"
-    refused("ResourceNotFoundException", kinesis.get_resource_policy, ResourceARN=here)
+    assert kinesis.get_resource_policy(ResourceARN=here)["Policy"] == "{}"
     policy = json.dumps({"Version": "2012-10-17", "Statement": []})
     kinesis.put_resource_policy(ResourceARN=here, Policy=policy)
     assert kinesis.get_resource_policy(ResourceARN=here)["Policy"] == policy

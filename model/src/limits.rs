@@ -149,6 +149,8 @@ pub const NESTING_MAX: usize = 32;
 pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 65_535;
 /// Longest name of an attribute of a key.
 pub const KEY_NAME_BYTES_MAX: usize = 255;
+/// Most attributes that together are the hash of an index, and most that are its range.
+pub const KEY_ATTRIBUTES_MAX: usize = 4;
 /// Largest value of a hash key.
 pub const HASH_VALUE_BYTES_MAX: usize = 2_048;
 /// Largest value of a range key.

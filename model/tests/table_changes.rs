@@ -84,7 +84,7 @@ proptest! {
 
     #[test]
     fn segments_are_a_partition(of in 1..2_000u32, text in "[a-z]{1,8}") {
-        let key = Key { hash: KeyValue::Text(text), range: None };
+        let key = Key::new(KeyValue::Text(text), None);
         let holding = (0..of).filter(|number| Segment { number: *number, of }.contains(&key)).count();
         prop_assert_eq!(holding, 1);
         prop_assert_eq!(Segment { number: 0, of }.first(), 0);

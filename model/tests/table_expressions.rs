@@ -4,8 +4,8 @@ use anabranch_model::table::expression::{
     Comparison, Operand, RangeCondition, SetValue, exists, if_missing, list_append, missing, size,
 };
 use anabranch_model::table::{
-    Condition, Item, Key, KeyCondition, KeyKind, KeySchema, KeyValue, Kind, Number, Path, Projection, Update,
-    Value, path,
+    Condition, Item, Key, KeyAttribute, KeyCondition, KeyKind, KeySchema, KeyValue, Kind, Number, Path,
+    Projection, Update, Value, path,
 };
 use proptest::prelude::*;
 
@@ -348,10 +348,61 @@ proptest! {
         };
         let condition = KeyCondition::of("h", "a").and("r", range);
         let hash = if same_group { "a" } else { "b" };
-        let key = Key { hash: KeyValue::Text(hash.into()), range: Some(one) };
+        let key = Key::new(KeyValue::Text(hash.into()), Some(one));
         let bounds = condition.bounds(&schema).expect("a good condition");
         let bytes = key.bytes();
         let within = bytes >= bounds.from && bounds.before.is_none_or(|before| bytes < before);
         prop_assert_eq!(within, condition.holds(&schema.item(&key)));
     }
+}
+
+#[test]
+fn keys_of_several_attributes_have_values_from_the_first_on() {
+    let attribute = |name: &str, kind| KeyAttribute { name: name.to_string(), kind };
+    let hash = vec![attribute("a", KeyKind::Text), attribute("b", KeyKind::Number)];
+    let range = vec![attribute("r", KeyKind::Text), attribute("s", KeyKind::Number)];
+    let schema = KeySchema::several(hash, range).unwrap();
+    assert!(schema.check().is_ok() && schema.has_several());
+    let item = |b: i32, r: &str, s: i32| Item::new().with("a", "x").with("b", b).with("r", r).with("s", s);
+    let items = [item(1, "p", 2), item(1, "p", 10), item(1, "pq", 1), item(1, "q", 1), item(2, "p", 2)];
+    let bytes = |item: &Item| schema.key_of(item).unwrap().bytes();
+    for pair in items[..4].windows(2) {
+        assert!(bytes(&pair[0]) < bytes(&pair[1]), "{pair:?}");
+    }
+    for item in &items {
+        let mut encoded = &bytes(item)[..];
+        assert_eq!(schema.item(&schema.decode(&mut encoded).unwrap()), *item);
+        assert!(encoded.is_empty());
+    }
+    let of = || KeyCondition::of("a", "x").also("b", 1);
+    for (condition, found) in [
+        (of(), vec![0, 1, 2, 3]),
+        (of().and("r", RangeCondition::equals("p")), vec![0, 1]),
+        (of().and("r", RangeCondition::begins_with("p")), vec![0, 1, 2]),
+        (of().also("r", "p"), vec![0, 1]),
+        (of().also("r", "p").and("s", RangeCondition::above(2)), vec![1]),
+        (of().also("s", 2).also("r", "p"), vec![0]),
+    ] {
+        let bounds = condition.bounds(&schema).unwrap();
+        for (at, item) in items.iter().enumerate() {
+            let place = bytes(item);
+            let within = place >= bounds.from && bounds.before.as_ref().is_none_or(|before| place < *before);
+            assert_eq!((within, condition.holds(item)), (found.contains(&at), found.contains(&at)), "{at}");
+        }
+    }
+    for wrong in [
+        KeyCondition::of("a", "x"),
+        KeyCondition::of("b", 1).also("a", "x"),
+        of().also("a", "y"),
+        of().also("s", 2),
+        of().and("s", RangeCondition::equals(2)),
+        of().also("c", 1),
+    ] {
+        assert!(wrong.bounds(&schema).is_err(), "{wrong:?}");
+    }
+    let twice =
+        KeySchema::several(vec![attribute("a", KeyKind::Text), attribute("a", KeyKind::Text)], vec![]);
+    assert!(twice.unwrap().check().is_err());
+    let five = (0..5).map(|n| attribute(&n.to_string(), KeyKind::Text)).collect();
+    assert!(KeySchema::several(five, vec![]).unwrap().check().is_err());
 }

@@ -39,7 +39,7 @@ fn any_item() -> impl Strategy<Value = Item> {
 }
 
 fn any_key(hash: KeyKind, range: KeyKind) -> impl Strategy<Value = Key> {
-    (any_key_value(hash), any_key_value(range)).prop_map(|(hash, range)| Key { hash, range: Some(range) })
+    (any_key_value(hash), any_key_value(range)).prop_map(|(hash, range)| Key::new(hash, Some(range)))
 }
 
 fn any_key_value(kind: KeyKind) -> BoxedStrategy<KeyValue> {
@@ -138,7 +138,7 @@ fn encodings_are_stable() {
         b'h', b'i',
     ];
     assert_eq!(bytes, expected);
-    let key = Key { hash: KeyValue::Text("a\0b".into()), range: Some(KeyValue::Number(7.into())) };
+    let key = Key::new(KeyValue::Text("a\0b".into()), Some(KeyValue::Number(7.into())));
     let bytes = key.bytes();
     assert_eq!(bytes[8..], [b'a', 0, 0xff, b'b', 0, 0, 3, 130, 71, 0]);
     assert_eq!(bytes[..8], key.place().to_be_bytes());
@@ -210,7 +210,7 @@ proptest! {
             _ => KeyValue::Binary(texts[index].clone().into()),
         };
         let mut keys: Vec<_> = seed.iter().map(|(h, r)| {
-            Key { hash: value(kinds.0, h.index(3)), range: Some(value(kinds.1, r.index(3))) }
+            Key::new(value(kinds.0, h.index(3)), Some(value(kinds.1, r.index(3))))
         }).collect();
         keys.sort_by_key(Key::bytes);
         for pair in keys.windows(2) {

@@ -20,6 +20,10 @@ pub(crate) const ENTRY_BYTES_PER_BYTE_OF_CBOR: usize = 16;
 pub(crate) const BODY_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Most bytes of a body that came compressed.
 pub(crate) const INFLATED_BYTES_MAX: usize = 2 << 20;
+/// The same for services that take compressed bodies as large as any other.
+pub(crate) const INFLATED_BYTES_MAX_LARGE: usize = BODY_BYTES_MAX;
+/// How many bytes can come of one that is compressed, at most.
+pub(crate) const INFLATION_MAX: usize = 1_032;
 /// Most fields of a form: two mebibytes of the shortest that a client of AWS writes, `MetricData.member.1.Values.member.1=1&`.
 pub(crate) const FORM_FIELDS_MAX: usize = 60_000;
 

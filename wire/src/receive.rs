@@ -10,10 +10,8 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::context::{Memory, Reservation};
 use crate::fault::Fault;
-use crate::inflate::is_compressed;
-use crate::limits::{
-    BODY_BYTES_MAX, BODY_WAIT_MAX, INFLATED_BYTES_MAX, UNANNOUNCED_BYTES, UNANNOUNCED_BYTES_SMALL,
-};
+use crate::inflate::Inflation;
+use crate::limits::{BODY_BYTES_MAX, BODY_WAIT_MAX, UNANNOUNCED_BYTES, UNANNOUNCED_BYTES_SMALL};
 
 /// The body of a request or of an answer.
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
@@ -42,17 +40,18 @@ impl std::error::Error for BodyError {
 pub(crate) async fn receive(
     headers: &HeaderMap,
     body: Body,
+    inflation: Inflation,
     memory: &dyn Memory,
 ) -> Result<(Bytes, Reservation), Fault> {
     let length = announced(headers, &body)?;
     // All that is known to be needed is taken at once: who holds some and waits for more keeps others from both.
-    let inflated = if is_compressed(headers) { INFLATED_BYTES_MAX } else { 0 };
+    let inflated = inflation.bytes_max(length.unwrap_or(BODY_BYTES_MAX));
     let mut held = vec![reserve(memory, cost(length.unwrap_or(UNANNOUNCED_BYTES)) + inflated as u64).await?];
     let body = Limited::new(body, length.unwrap_or(BODY_BYTES_MAX));
     let arrived = async {
         match length {
             Some(_) => body.collect().await.map(|collected| collected.to_bytes()).map_err(broken),
-            None => collect_unannounced(body, memory, &mut held).await,
+            None => collect_unannounced(body, inflated, memory, &mut held).await,
         }
     };
     match tokio::time::timeout(BODY_WAIT_MAX, arrived).await {
@@ -68,6 +67,7 @@ pub(crate) async fn receive(
 /// need, instead of what it had: several that grow would keep each other from their last step.
 async fn collect_unannounced(
     mut body: Limited<Body>,
+    inflated: usize,
     memory: &dyn Memory,
     held: &mut Vec<Reservation>,
 ) -> Result<Bytes, Fault> {
@@ -80,7 +80,7 @@ async fn collect_unannounced(
                 covered *= 2;
             } else {
                 held.clear();
-                held.push(reserve(memory, cost(BODY_BYTES_MAX)).await?);
+                held.push(reserve(memory, cost(BODY_BYTES_MAX) + inflated as u64).await?);
                 covered = BODY_BYTES_MAX;
             }
         }
@@ -126,6 +126,8 @@ mod tests {
     use http_body_util::{Empty, Full, StreamBody};
 
     use super::*;
+    use crate::dispatch::Service;
+    use crate::limits::INFLATION_MAX;
 
     /// Memory without end that notes what is taken.
     #[derive(Default)]
@@ -143,12 +145,16 @@ mod tests {
         Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
     }
 
+    fn inflation(headers: &HeaderMap) -> Inflation {
+        Inflation::of(headers, Service::DynamoDb).unwrap()
+    }
+
     async fn received(length: Option<usize>, body: Body) -> Result<Bytes, StatusCode> {
         let mut headers = HeaderMap::new();
         if let Some(length) = length {
             headers.insert(header::CONTENT_LENGTH, length.into());
         }
-        receive(&headers, body, &Plenty::default())
+        receive(&headers, body, inflation(&headers), &Plenty::default())
             .await
             .map(|(bytes, _)| bytes)
             .map_err(|fault| fault.status)
@@ -169,7 +175,7 @@ mod tests {
     async fn memory_is_taken_for_what_comes() {
         let taken = async |headers: &HeaderMap, body| {
             let memory = Plenty::default();
-            receive(headers, body, &memory).await.unwrap();
+            receive(headers, body, inflation(headers), &memory).await.unwrap();
             memory.0.into_inner()
         };
         let nothing = || Empty::new().map_err(|never| match never {}).boxed_unsync();
@@ -184,7 +190,7 @@ mod tests {
         let large = StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync();
         assert_eq!(taken(&headers, large).await.last(), Some(&cost(BODY_BYTES_MAX)), "enough for any body");
         headers.insert(header::CONTENT_ENCODING, "gzip".parse().unwrap());
-        assert_eq!(taken(&headers, full("{}")).await, [4 + INFLATED_BYTES_MAX as u64], "all at once");
+        assert_eq!(taken(&headers, full("{}")).await, [4 + 2 * INFLATION_MAX as u64], "all at once");
     }
 
     #[tokio::test(start_paused = true)]

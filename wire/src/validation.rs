@@ -97,6 +97,31 @@ impl Validation {
         self
     }
 
+    /// A number within bounds that the answer does not repeat.
+    pub(crate) fn range_of_unshown(
+        &mut self,
+        field: &str,
+        value: Option<i64>,
+        allowed: RangeInclusive<i64>,
+    ) -> &mut Self {
+        if let Some(value) = value.filter(|value| !allowed.contains(value)) {
+            let (relation, bound) = match value < *allowed.start() {
+                true => ("greater", allowed.start()),
+                false => ("less", allowed.end()),
+            };
+            self.refuse_unshown(field, format_args!("have value {relation} than or equal to {bound}"));
+        }
+        self
+    }
+
+    /// How many entries a list has at most that the answer does not repeat.
+    pub(crate) fn size_of_unshown(&mut self, field: &str, size: usize, most: usize) -> &mut Self {
+        if size > most {
+            self.refuse_unshown(field, format_args!("have length less than or equal to {most}"));
+        }
+        self
+    }
+
     /// The length of every entry of a list or map. They are told of together, as the service does; `shown` is all of
     /// them, and `whose` says which of their sides is meant.
     pub(crate) fn lengths<'v>(
@@ -129,18 +154,32 @@ impl Validation {
 
     /// What every name of a map must be like. Of each the same is told, whatever is wrong with it.
     pub(crate) fn map_keys(&mut self, field: &str, fit: bool, must: impl Display) -> &mut Self {
-        self.entries(field, fit, "keys", must)
+        self.entries(field, "{...}", fit, "keys", must)
     }
 
-    /// What every value of a map must be like.
-    pub(crate) fn map_values(&mut self, field: &str, fit: bool, must: impl Display) -> &mut Self {
-        self.entries(field, fit, "value", must)
+    /// What every value of a map must be like; `shown` stands for the map.
+    pub(crate) fn map_values(
+        &mut self,
+        field: &str,
+        shown: impl Display,
+        fit: bool,
+        must: impl Display,
+    ) -> &mut Self {
+        self.entries(field, shown, fit, "value", must)
     }
 
-    fn entries(&mut self, field: &str, fit: bool, what: &str, must: impl Display) -> &mut Self {
+    fn entries(
+        &mut self,
+        field: &str,
+        shown: impl Display,
+        fit: bool,
+        what: &str,
+        must: impl Display,
+    ) -> &mut Self {
         if !fit {
+            let shown: String = shown.to_string().chars().take(SHOWN_CHARS_MAX).collect();
             self.find(format_args!(
-                "Value '{{...}}' at '{field}' failed to satisfy constraint: Map {what} must satisfy constraint: [{must}]"
+                "Value '{shown}' at '{field}' failed to satisfy constraint: Map {what} must satisfy constraint: [{must}]"
             ));
         }
         self
@@ -151,6 +190,10 @@ impl Validation {
         self.find(format_args!(
             "Value '{value}' at '{field}' failed to satisfy constraint: Member must {must}"
         ));
+    }
+
+    fn refuse_unshown(&mut self, field: &str, must: impl Display) {
+        self.find(format_args!("Value at '{field}' failed to satisfy constraint: Member must {must}"));
     }
 
     fn find(&mut self, finding: impl Display) {

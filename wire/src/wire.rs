@@ -23,7 +23,7 @@ use crate::context::{Context, Memory, Ports, REGION_DEFAULT, Shared};
 use crate::deflate::deflated;
 use crate::dispatch::{self, Route, Service};
 use crate::fault::Fault;
-use crate::inflate::inflated;
+use crate::inflate::Inflation;
 use crate::protocol::{Form, Protocol, render_fault};
 use crate::receive::{Body, BodyError, BoxError, receive};
 use crate::request_id::RequestIds;
@@ -144,16 +144,18 @@ impl Wire {
         if let Err(refusal) = check_head(&self.keys, self.shared.clock.now(), &parts) {
             return render_fault(&refusal.fault(service), service, protocol, request_id);
         }
-        let (body, _reservation) = match receive(&parts.headers, body, &*self.shared.memory).await {
-            Ok(received) => received,
+        let arrived = match Inflation::of(&parts.headers, service) {
+            Ok(inflation) => {
+                let received = receive(&parts.headers, body, inflation, &*self.shared.memory).await;
+                received.and_then(|(sent, held)| Ok((inflation.inflated(sent.clone())?, sent, held)))
+            }
+            Err(fault) => Err(fault),
+        };
+        let (body, sent, _reservation) = match arrived {
+            Ok(arrived) => arrived,
             Err(fault) => return render_fault(&fault, service, protocol, request_id),
         };
         let scope = Scope::of(&parts);
-        let sent = body.clone();
-        let body = match inflated(&parts.headers, body) {
-            Ok(inflated) => inflated,
-            Err(fault) => return render_fault(&fault, service, protocol, request_id),
-        };
         let call = match operation {
             Some(operation) => Call { service, protocol, operation, body, form: Form::default() },
             None => match form_call(&parts, scope.as_ref(), body) {

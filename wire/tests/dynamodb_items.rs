@@ -281,12 +281,27 @@ async fn a_page_of_a_local_index_counts_what_it_takes_from_the_table() {
     };
     for more in [json!({"Select": "ALL_ATTRIBUTES"}), json!({"ProjectionExpression": "even"})] {
         let page = done(&harness, "Query", query(more.clone())).await;
-        assert_eq!(page["ScannedCount"], 3, "{more}");
+        assert_eq!(page["ScannedCount"], 4, "{more}");
         assert_ne!(page["LastEvaluatedKey"], Value::Null, "{more}");
         assert!(
             page["ConsumedCapacity"]["CapacityUnits"].as_f64().is_some_and(|units| units > 100.0),
             "{page}"
         );
+    }
+    // Each item that is taken from the table is paid for by itself, beside the entries of the index.
+    for n in 0..3 {
+        let item =
+            json!({"id": {"S": "b"}, "at": {"S": n.to_string()}, "x": {"S": n.to_string()}, "y": {"S": "z"}});
+        done(&harness, "PutItem", json!({"TableName": "items", "Item": item})).await;
+    }
+    for (consistent, table, index) in [(false, 1.5, 0.5), (true, 3.0, 1.0)] {
+        let small =
+            query(json!({"ExpressionAttributeValues": {":a": {"S": "b"}}, "ProjectionExpression": "y",
+            "ReturnConsumedCapacity": "INDEXES", "ConsistentRead": consistent}));
+        let cost = &done(&harness, "Query", small).await["ConsumedCapacity"];
+        assert_eq!(cost["Table"]["CapacityUnits"], table, "{cost}");
+        assert_eq!(cost["LocalSecondaryIndexes"]["by-x"]["CapacityUnits"], index, "{cost}");
+        assert_eq!(cost["CapacityUnits"], table + index, "{cost}");
     }
     let entries = done(&harness, "Query", query(json!({}))).await;
     assert_eq!((&entries["Count"], &entries["LastEvaluatedKey"]), (&json!(8), &Value::Null));
@@ -316,6 +331,32 @@ async fn a_query_of_an_index_filters_by_what_the_index_shows() {
     let mut shown = query("#at = :one", &json!({":a": {"S": "a"}, ":one": {"S": "1"}}));
     shown["ExpressionAttributeNames"] = json!({"#at": "at"});
     assert_eq!(done(&harness, "Query", shown).await["Count"], 1);
+}
+
+#[tokio::test]
+async fn a_scan_of_a_local_index_filters_by_what_the_index_shows() {
+    let harness = Harness::start().await;
+    make_grouped(&harness, "items").await;
+    let item = json!({"id": {"S": "a"}, "at": {"S": "1"}, "x": {"S": "y"}, "c": {"BOOL": true}});
+    done(&harness, "PutItem", json!({"TableName": "items", "Item": item})).await;
+    let scan = |filter: &str, values: Option<Value>, more: Value| {
+        let mut body = json!({"TableName": "items", "IndexName": "by-x", "FilterExpression": filter});
+        body["ExpressionAttributeValues"] = values.unwrap_or_default();
+        for (name, value) in more.as_object().expect("an object") {
+            body[name] = value.clone();
+        }
+        body
+    };
+    // What is taken from the table for the answer is not there for the filter.
+    for more in [json!({}), json!({"Select": "ALL_ATTRIBUTES"}), json!({"ProjectionExpression": "c"})] {
+        let hidden = scan("c = :t", Some(json!({":t": {"BOOL": true}})), more.clone());
+        let page = done(&harness, "Scan", hidden).await;
+        assert_eq!((&page["Count"], &page["ScannedCount"]), (&json!(0), &json!(1)), "{more}");
+        let page = done(&harness, "Scan", scan("attribute_not_exists(c)", None, more.clone())).await;
+        assert_eq!(page["Count"], 1, "{more}");
+    }
+    let whole = scan("x = :y", Some(json!({":y": {"S": "y"}})), json!({"Select": "ALL_ATTRIBUTES"}));
+    assert_eq!(done(&harness, "Scan", whole).await["Items"], json!([item]));
 }
 
 #[tokio::test]
@@ -533,7 +574,9 @@ async fn conditions_that_nest_deep_are_read_or_refused() {
         json!({"TableName": "items", "Key": key("a"), "UpdateExpression": "SET z = :z",
             "ConditionExpression": condition, "ExpressionAttributeValues": {":z": {"N": "1"}}})
     };
-    done(&harness, "UpdateItem", update(&nested(99))).await;
+    // As many operators as there may be, half of them joints that nest.
+    done(&harness, "UpdateItem", update(&nested(149))).await;
+    done(&harness, "UpdateItem", update(&format!("{}(not a<b)", "not ".repeat(297)))).await;
     for condition in
         [nested(454), "(".repeat(4_096), format!("{}a<b{}", "(".repeat(2_046), ")".repeat(2_046))]
     {
@@ -591,5 +634,42 @@ async fn long_answers_are_compressed_for_those_who_take_them_so() {
     for (id, encoding) in [("a", "identity"), ("short", "gzip")] {
         let (encoding, body) = ask(id, encoding).await;
         assert_eq!((encoding, serde_json::from_slice::<Value>(&body).is_ok()), (None, true), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn large_calls_may_come_compressed() {
+    let harness = Harness::start().await;
+    make(&harness, "items").await;
+    let compressed = async |body: String, coding: &str| {
+        let mut packed = Vec::new();
+        match coding {
+            "deflate" => {
+                let mut encoder = flate2::write::ZlibEncoder::new(&mut packed, flate2::Compression::fast());
+                std::io::Write::write_all(&mut encoder, body.as_bytes()).unwrap();
+            }
+            _ => {
+                let mut encoder = flate2::write::GzEncoder::new(&mut packed, flate2::Compression::fast());
+                std::io::Write::write_all(&mut encoder, body.as_bytes()).unwrap();
+            }
+        }
+        let mut request = json_request("DynamoDB_20120810.BatchWriteItem", packed);
+        request.headers_mut().insert("content-encoding", coding.parse().unwrap());
+        harness.exchange(request).await.0
+    };
+    let put = |n: usize| {
+        let item = json!({"id": {"S": n.to_string()}, "text": {"S": "words ".repeat(60_000)}});
+        json!({"PutRequest": {"Item": item}})
+    };
+    for coding in ["gzip", "deflate"] {
+        let puts: Vec<Value> = (0..25).map(put).collect();
+        let body = json!({"RequestItems": {"items": puts}}).to_string();
+        assert!(body.len() > 8 << 20);
+        assert_eq!(compressed(body, coding).await, StatusCode::OK, "{coding}");
+        let there = done(&harness, "Scan", json!({"TableName": "items", "Select": "COUNT"})).await;
+        assert_eq!(there["Count"], 3, "a page holds three: {there}");
+        let mut body = json!({"RequestItems": {"items": [put(0)]}}).to_string();
+        body.push_str(&" ".repeat(17 << 20));
+        assert_eq!(compressed(body, coding).await, StatusCode::PAYLOAD_TOO_LARGE, "{coding}");
     }
 }

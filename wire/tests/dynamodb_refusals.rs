@@ -70,7 +70,15 @@ fn with(mut body: Value, members: Value) -> Value {
 }
 
 const NO_NAME: &str = "The parameter 'TableName' is required but was not present in the request";
-const LENGTH: &str = "TableName must be at least 3 characters long and at most 255 characters long";
+/// The refusal of a name that is too short or too long.
+fn length(name: &str) -> String {
+    let bound = if name.len() < 3 { "greater than or equal to 3" } else { "less than or equal to 255" };
+    format!(
+        "1 validation error detected: Value '{name}' at 'tableName' failed to satisfy constraint: Member must have length \
+         {bound}"
+    )
+}
+
 const PATTERN: &str = "1 validation error detected: Value 'abc;' at 'tableName' failed to satisfy constraint: Member must \
                        satisfy regular expression pattern: [a-zA-Z0-9_.-]+";
 
@@ -82,9 +90,9 @@ async fn calls_about_tables_look_at_the_name_first() {
             &harness,
             &[
                 (operation, json!({}), NO_NAME),
-                (operation, json!({"TableName": ""}), LENGTH),
-                (operation, json!({"TableName": "a;"}), LENGTH),
-                (operation, json!({"TableName": "a".repeat(256)}), LENGTH),
+                (operation, json!({"TableName": ""}), &length("")),
+                (operation, json!({"TableName": "a;"}), &length("a;")),
+                (operation, json!({"TableName": "a".repeat(256)}), &length(&"a".repeat(256))),
                 (operation, json!({"TableName": "abc;"}), PATTERN),
             ],
         )
@@ -93,7 +101,7 @@ async fn calls_about_tables_look_at_the_name_first() {
     for operation in ["CreateTable", "UpdateTable", "UpdateTimeToLive"] {
         invalid(
             &harness,
-            &[(operation, json!({}), NO_NAME), (operation, json!({"TableName": "a;"}), LENGTH)],
+            &[(operation, json!({}), NO_NAME), (operation, json!({"TableName": "a;"}), &length("a;"))],
         )
         .await;
     }
@@ -139,6 +147,32 @@ async fn calls_about_items_tell_all_that_is_wrong_with_their_shape() {
         found[1].starts_with("Value null at 'requestItems.aa;.member.1.member.deleteRequest.key'"),
         "{found:?}"
     );
+    let found = findings(&harness, "PutItem", json!({"TableName": "", "Item": {}})).await;
+    let words = "Value '' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 1";
+    assert_eq!(found, [words]);
+    for operation in ["BatchGetItem", "BatchWriteItem"] {
+        let words = format!("The requestItems parameter is required for {operation}");
+        invalid(&harness, &[(operation, json!({"RequestItems": {}}), &words)]).await;
+    }
+    let many = |count: usize, one: Value| -> Value { vec![one; count].into() };
+    let found = findings(
+        &harness,
+        "BatchGetItem",
+        json!({"RequestItems": {"abc": {"Keys": many(101, json!({"id": {"S": "x"}}))}}}),
+    )
+    .await;
+    let words = "Value at 'RequestItems.abc.member.Keys' failed to satisfy constraint: Member must have length less than or \
+                 equal to 100";
+    assert_eq!(found, [words]);
+    let put = json!({"PutRequest": {"Item": {"id": {"S": "x"}}}});
+    let found = findings(&harness, "BatchWriteItem", json!({"RequestItems": {"abc": many(26, put)}})).await;
+    assert!(found[0].starts_with("Value '{abc=[...]}' at 'requestItems' failed"), "{found:?}");
+    let found = findings(&harness, "TransactGetItems", json!({"TransactItems": many(101, json!({}))})).await;
+    assert!(found[0].starts_with("Value '[...]' at 'transactItems' failed"), "{found:?}");
+    let found = findings(&harness, "Query", json!({"TableName": "abc", "Limit": 0})).await;
+    let words =
+        "Value at 'Limit' failed to satisfy constraint: Member must have value greater than or equal to 1";
+    assert_eq!(found, [words]);
     let found = findings(&harness, "BatchWriteItem", json!({"RequestItems": {"abc": []}})).await;
     assert!(
         found[0].contains(

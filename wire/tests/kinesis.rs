@@ -202,15 +202,46 @@ async fn iterators_expire_and_outlive_a_crash() {
     harness.clock.advance(Duration::from_secs(299));
     done(&harness, "GetRecords", json!({"ShardIterator": place})).await;
     harness.clock.advance(Duration::from_secs(2));
-    assert_eq!(
-        refused(&harness, "GetRecords", json!({"ShardIterator": place})).await,
-        "ExpiredIteratorException"
-    );
+    let (code, message) =
+        harness.refused("Kinesis_20131202.GetRecords", json!({"ShardIterator": place})).await;
+    assert_eq!(code, "ExpiredIteratorException");
+    let words = "Iterator expired. The iterator was created at time ";
+    let times = message.strip_prefix(words).and_then(|rest| rest.split_once(" while right now it is "));
+    let (created, rest) = times.unwrap_or_else(|| panic!("{message}"));
+    assert!(created.contains(" UTC 20") && created.len() == 28, "{created}");
+    let tail = " which is further in the future than the tolerated delay of 300000 milliseconds.";
+    assert!(rest.ends_with(tail) && rest.len() == 28 + tail.len(), "{rest}");
     let next = page["NextShardIterator"].as_str().expect("an iterator");
     assert_eq!(
         refused(&harness, "GetRecords", json!({"ShardIterator": next})).await,
         "ExpiredIteratorException"
     );
+}
+
+#[tokio::test]
+async fn an_iterator_may_stand_between_quotes() {
+    let harness = Harness::start().await;
+    make(&harness, "s", 1).await;
+    put(&harness, "s", "one").await;
+    let place = iterator(&harness, "s", "TRIM_HORIZON").await;
+    let page = done(&harness, "GetRecords", json!({"ShardIterator": format!("\"{place}\"")})).await;
+    assert_eq!(page["Records"][0]["Data"], "b25l");
+    for wrong in [format!("\"{place}"), format!("\"\"{place}\"\""), "\"\"".to_owned()] {
+        let body = json!({"ShardIterator": wrong});
+        assert_eq!(refused(&harness, "GetRecords", body).await, "InvalidArgumentException", "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_reader_is_told_of_the_shard_where_the_stream_is_gone() {
+    let harness = Harness::start().await;
+    make(&harness, "s", 1).await;
+    let place = iterator(&harness, "s", "TRIM_HORIZON").await;
+    done(&harness, "DeleteStream", json!({"StreamName": "s"})).await;
+    let (code, message) =
+        harness.refused("Kinesis_20131202.GetRecords", json!({"ShardIterator": place})).await;
+    assert_eq!(code, "ResourceNotFoundException");
+    assert_eq!(message, format!("Shard {SHARD} in stream s under account 000000000000 does not exist"));
 }
 
 #[tokio::test]
@@ -248,6 +279,12 @@ async fn streams_take_their_time_where_that_is_wanted() {
         answer["StreamDescriptionSummary"]["StreamStatus"].as_str().expect("a status").to_owned()
     };
     assert_eq!(status().await, "CREATING");
+    let described = done(&harness, "DescribeStream", json!({"StreamName": "s"})).await;
+    assert_eq!(described["StreamDescription"]["Shards"], json!([]), "they are not there yet");
+    assert_eq!(described["StreamDescription"]["HasMoreShards"], false);
+    let start = json!({"StreamName": "s", "ShardId": "shardId-0", "ShardIteratorType": "LATEST"});
+    let (_, message) = harness.refused("Kinesis_20131202.GetShardIterator", start).await;
+    assert_eq!(message, format!("Shard {SHARD} in stream s under account 000000000000 does not exist"));
     let record = json!({"StreamName": "s", "Data": "", "PartitionKey": "k"});
     assert_eq!(refused(&harness, "PutRecord", record.clone()).await, "ResourceNotFoundException");
     let merge =
@@ -255,6 +292,9 @@ async fn streams_take_their_time_where_that_is_wanted() {
     assert_eq!(refused(&harness, "MergeShards", merge.clone()).await, "ResourceInUseException");
     harness.clock.advance(Duration::from_secs(3600));
     assert_eq!(status().await, "ACTIVE");
+    let same = json!({"StreamName": "s", "RetentionPeriodHours": 24});
+    done(&harness, "IncreaseStreamRetentionPeriod", same).await;
+    assert_eq!(status().await, "ACTIVE", "nothing is changed");
     done(&harness, "MergeShards", merge).await;
     assert_eq!(status().await, "UPDATING");
     done(&harness, "PutRecord", record).await;

@@ -87,8 +87,8 @@ async fn tags_have_the_letters_of_the_service() {
     let harness = Harness::start().await;
     streams(&harness, 1).await;
     let tagged = |key: &str, value: &str| json!({"StreamName": "s0", "Tags": {key: value}});
-    done(&harness, "AddTagsToStream", tagged("Größe 1_./=+-%@:", "")).await;
-    for bad in ["a;b", "a\tb", "a\nb", "a,b", "a!"] {
+    done(&harness, "AddTagsToStream", tagged("Größe 1_./=+-@:", "")).await;
+    for bad in ["a;b", "a\tb", "a\nb", "a,b", "a!", "a%"] {
         for body in [tagged(bad, "x"), tagged("x", bad)] {
             let (code, message) = refused(&harness, "AddTagsToStream", body).await;
             assert_eq!(code, "InvalidArgumentException", "{bad}");
@@ -117,6 +117,42 @@ async fn tags_have_the_letters_of_the_service() {
         message,
         "Failed to add tags to stream s0 under account 000000000000 because a given stream cannot have more than 50 tags \
          associated with it."
+    );
+}
+
+#[tokio::test]
+async fn a_stream_without_a_policy_has_an_empty_one() {
+    let harness = Harness::start().await;
+    streams(&harness, 1).await;
+    let here = json!({"ResourceARN": STREAM_ARN});
+    assert_eq!(done(&harness, "GetResourcePolicy", here.clone()).await, json!({"Policy": "{}"}));
+    let policy = r#"{"Version":"2012-10-17","Statement":[]}"#;
+    done(&harness, "PutResourcePolicy", json!({"ResourceARN": STREAM_ARN, "Policy": policy})).await;
+    assert_eq!(done(&harness, "GetResourcePolicy", here.clone()).await["Policy"], policy);
+    done(&harness, "DeleteResourcePolicy", here.clone()).await;
+    assert_eq!(done(&harness, "GetResourcePolicy", here.clone()).await["Policy"], "{}");
+    assert_eq!(refused(&harness, "DeleteResourcePolicy", here).await.0, "ResourceNotFoundException");
+    let nowhere = json!({"ResourceARN": STREAM_ARN.replace("s0", "none")});
+    assert_eq!(refused(&harness, "GetResourcePolicy", nowhere).await.0, "ResourceNotFoundException");
+}
+
+#[tokio::test]
+async fn who_asks_for_nothing_leaves_the_shards_to_the_service() {
+    let harness = Harness::start().await;
+    let mode = async |stream: &str| {
+        let summary = done(&harness, "DescribeStreamSummary", json!({"StreamName": stream})).await;
+        let summary = &summary["StreamDescriptionSummary"];
+        (summary["StreamModeDetails"]["StreamMode"].clone(), summary["OpenShardCount"].clone())
+    };
+    done(&harness, "CreateStream", json!({"StreamName": "bare"})).await;
+    assert_eq!(mode("bare").await, (json!("ON_DEMAND"), json!(4)));
+    done(&harness, "CreateStream", json!({"StreamName": "counted", "ShardCount": 2})).await;
+    assert_eq!(mode("counted").await, (json!("PROVISIONED"), json!(2)));
+    let provisioned = json!({"StreamName": "p", "StreamModeDetails": {"StreamMode": "PROVISIONED"}});
+    assert_eq!(refused(&harness, "CreateStream", provisioned).await.0, "InvalidArgumentException");
+    assert_eq!(
+        refused(&harness, "ListShards", json!({})).await.1,
+        "Either NextToken or StreamName should be provided."
     );
 }
 

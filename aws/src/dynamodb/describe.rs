@@ -152,13 +152,16 @@ fn kinds(definitions: Vec<AttributeDefinition>) -> Result<HashMap<String, KeyKin
 }
 
 fn key_schema(elements: &[KeySchemaElement], kinds: &HashMap<String, KeyKind>) -> Result<KeySchema> {
-    let part = |wanted: KeyType| {
-        let element = elements.iter().find(|element| element.key_type == wanted)?;
-        let name = element.attribute_name.clone();
-        Some(KeyAttribute { kind: *kinds.get(&name)?, name })
+    let parts = |wanted: KeyType| {
+        let parts = elements.iter().filter(move |element| element.key_type == wanted);
+        let part = |element: &KeySchemaElement| {
+            let name = element.attribute_name.clone();
+            Some(KeyAttribute { kind: *kinds.get(&name)?, name })
+        };
+        parts.filter_map(part).collect()
     };
-    let hash = part(KeyType::Hash).ok_or_else(|| strange("a key without a hash attribute"))?;
-    Ok(KeySchema { hash, range: part(KeyType::Range) })
+    let key = KeySchema::several(parts(KeyType::Hash), parts(KeyType::Range));
+    key.ok_or_else(|| strange("a key without a hash attribute"))
 }
 
 fn projection(projection: Option<Projection>) -> Result<IndexProjection> {

@@ -129,7 +129,11 @@ impl Expressions {
 
     pub(super) fn key_condition(&mut self, key: &KeyCondition) -> String {
         let name = self.name(&key.attribute);
-        let hash = format!("{name} = {}", self.value(&key.value));
+        let mut hash = format!("{name} = {}", self.value(&key.value));
+        for (name, value) in &key.others {
+            let name = self.name(name);
+            hash = format!("{hash} AND {name} = {}", self.value(value));
+        }
         let Some((range, condition)) = &key.range else { return hash };
         let range = self.name(range);
         let condition = match condition {

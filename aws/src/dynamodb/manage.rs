@@ -147,11 +147,11 @@ pub(super) fn definitions(options: &TableOptions) -> Result<Vec<AttributeDefinit
 }
 
 pub(super) fn key_schema(key: &KeySchema) -> Result<Vec<KeySchemaElement>> {
-    let kinds = [KeyType::Hash, KeyType::Range];
     let element = |(part, kind): (&anabranch_model::table::KeyAttribute, KeyType)| {
         built(KeySchemaElement::builder().attribute_name(&part.name).key_type(kind).build())
     };
-    key.attributes().zip(kinds).map(element).collect()
+    let hash = key.hash_attributes().map(|part| (part, KeyType::Hash));
+    hash.chain(key.range_attributes().map(|part| (part, KeyType::Range))).map(element).collect()
 }
 
 pub(super) fn projection(projection: &IndexProjection) -> Projection {

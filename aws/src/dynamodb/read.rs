@@ -135,7 +135,14 @@ fn page(
     let items = items.unwrap_or_default().into_iter().map(item).collect::<Result<Vec<Item>>>()?;
     let last = last.filter(|last| !last.is_empty()).map(item).transpose()?;
     let bytes = items.iter().map(Item::size).sum();
-    Ok(ItemPage { items, returned: count(returned), evaluated: count(evaluated), bytes, last })
+    Ok(ItemPage {
+        items,
+        returned: count(returned),
+        evaluated: count(evaluated),
+        bytes,
+        fetched: Vec::new(),
+        last,
+    })
 }
 
 /// The index that is read, if it is not the table.

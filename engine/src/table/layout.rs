@@ -26,6 +26,10 @@ use crate::rows::Space;
 const ITEM: u8 = 1;
 const TALLY: u8 = 2;
 const ENTRY: u8 = 3;
+/// What an index is: within one hash value, across all items, and the same with keys of more than two attributes.
+const LOCAL: u8 = 0;
+const GLOBAL: u8 = 1;
+const GLOBAL_OF_SEVERAL: u8 = 2;
 /// Where the markers of a stream of changes stand, in place of a shard.
 pub const BEGUN: u8 = 0xfe;
 /// The same for its end.
@@ -159,8 +163,17 @@ fn put_options(bytes: &mut Vec<u8>, options: &TableOptions) {
     bytes.put_u32(options.indexes.len() as u32);
     for index in &options.indexes {
         bytes.put_text(index.name.as_str());
-        bytes.put_u8(u8::from(index.scope == IndexScope::Global));
+        let scope = match index.scope {
+            IndexScope::Local => LOCAL,
+            IndexScope::Global if index.key.has_several() => GLOBAL_OF_SEVERAL,
+            IndexScope::Global => GLOBAL,
+        };
+        bytes.put_u8(scope);
         put_schema(bytes, &index.key);
+        if scope == GLOBAL_OF_SEVERAL {
+            put_attributes(bytes, &index.key.hash_rest);
+            put_attributes(bytes, &index.key.range_rest);
+        }
         match &index.projection {
             IndexProjection::All => bytes.put_u8(0),
             IndexProjection::Keys => bytes.put_u8(1),
@@ -189,10 +202,19 @@ fn take_options(take: &mut Take<'_>) -> Result<TableOptions, Malformed> {
 }
 
 fn take_index(take: &mut Take<'_>) -> Result<IndexOptions, Malformed> {
+    let name = IndexName::new(take.text()?).map_err(|_| Malformed)?;
+    let (tag, mut key) = (take.u8()?, take_schema(take)?);
+    if tag == GLOBAL_OF_SEVERAL {
+        (key.hash_rest, key.range_rest) = (take_attributes(take)?, take_attributes(take)?);
+    }
     Ok(IndexOptions {
-        name: IndexName::new(take.text()?).map_err(|_| Malformed)?,
-        scope: if take.u8()? == 1 { IndexScope::Global } else { IndexScope::Local },
-        key: take_schema(take)?,
+        name,
+        scope: match tag {
+            LOCAL => IndexScope::Local,
+            GLOBAL | GLOBAL_OF_SEVERAL => IndexScope::Global,
+            _ => return Err(Malformed),
+        },
+        key,
         projection: match take.u8()? {
             0 => IndexProjection::All,
             1 => IndexProjection::Keys,
@@ -211,7 +233,16 @@ fn put_schema(bytes: &mut Vec<u8>, schema: &KeySchema) {
 }
 
 fn take_schema(take: &mut Take<'_>) -> Result<KeySchema, Malformed> {
-    Ok(KeySchema { hash: take_attribute(take)?, range: take_optional(take, take_attribute)? })
+    Ok(KeySchema::new(take_attribute(take)?, take_optional(take, take_attribute)?))
+}
+
+fn put_attributes(bytes: &mut Vec<u8>, attributes: &[KeyAttribute]) {
+    bytes.put_u32(attributes.len() as u32);
+    attributes.iter().for_each(|attribute| put_attribute(bytes, attribute));
+}
+
+fn take_attributes(take: &mut Take<'_>) -> Result<Vec<KeyAttribute>, Malformed> {
+    (0..take.u32()?).map(|_| take_attribute(take)).collect()
 }
 
 fn put_attribute(bytes: &mut Vec<u8>, attribute: &KeyAttribute) {

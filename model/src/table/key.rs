@@ -3,7 +3,10 @@
 //! The bytes of a key are eight bytes of a hash over the hash value, the hash value, and the range value. Items of
 //! one hash value lie together, by their range values; the groups lie in the order of their hashes, so that an equal
 //! cut through the hashes is an equal cut through the items. Each part says where it ends: the bytes of a key of an
-//! index may be followed by those of the table's key.
+//! index may be followed by those of the table's key, and several attributes that together are the hash or the range of
+//! an index stand one behind the other.
+
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
@@ -11,7 +14,7 @@ use super::number::Number;
 use super::value::{Item, Kind, Value};
 use crate::error::{Error, Result};
 use crate::hash_key::HashKey;
-use crate::limits::{HASH_VALUE_BYTES_MAX, KEY_NAME_BYTES_MAX, RANGE_VALUE_BYTES_MAX};
+use crate::limits::{HASH_VALUE_BYTES_MAX, KEY_ATTRIBUTES_MAX, KEY_NAME_BYTES_MAX, RANGE_VALUE_BYTES_MAX};
 use crate::name::excerpt;
 
 /// Bytes of the hash in front of the hash value.
@@ -60,6 +63,10 @@ pub struct KeySchema {
     pub hash: KeyAttribute,
     /// Orders the items with one hash value.
     pub range: Option<KeyAttribute>,
+    /// What belongs to the hash beside its first attribute; a global index may have some.
+    pub hash_rest: Vec<KeyAttribute>,
+    /// What orders those items further that have one value of the first range attribute.
+    pub range_rest: Vec<KeyAttribute>,
 }
 
 /// One value of a key. The derived order is that of the bytes.
@@ -80,12 +87,33 @@ pub struct Key {
     pub hash: KeyValue,
     /// The value of the range attribute, where the schema has one.
     pub range: Option<KeyValue>,
+    /// The values of the other attributes of the hash.
+    pub hash_rest: Vec<KeyValue>,
+    /// The values of the other attributes of the range.
+    pub range_rest: Vec<KeyValue>,
 }
 
 impl KeySchema {
     /// A key of one attribute.
     pub fn hash(name: impl Into<String>, kind: KeyKind) -> Self {
-        KeySchema { hash: KeyAttribute { name: name.into(), kind }, range: None }
+        KeySchema::new(KeyAttribute { name: name.into(), kind }, None)
+    }
+
+    /// A key of one attribute or of two.
+    pub fn new(hash: KeyAttribute, range: Option<KeyAttribute>) -> Self {
+        KeySchema { hash, range, hash_rest: Vec::new(), range_rest: Vec::new() }
+    }
+
+    /// The key of an index whose hash and range may have several attributes each. None without any in the hash.
+    pub fn several(hash: Vec<KeyAttribute>, range: Vec<KeyAttribute>) -> Option<Self> {
+        let (mut hash, mut range) = (hash.into_iter(), range.into_iter());
+        let (first, first_range) = (hash.next()?, range.next());
+        Some(KeySchema {
+            hash: first,
+            range: first_range,
+            hash_rest: hash.collect(),
+            range_rest: range.collect(),
+        })
     }
 
     /// This key with a range attribute.
@@ -94,9 +122,29 @@ impl KeySchema {
         self
     }
 
-    /// The attributes, the hash first.
+    /// The attributes, those of the hash first.
     pub fn attributes(&self) -> impl Iterator<Item = &KeyAttribute> {
-        std::iter::once(&self.hash).chain(&self.range)
+        self.hash_attributes().chain(self.range_attributes())
+    }
+
+    /// The attributes of the hash.
+    pub fn hash_attributes(&self) -> impl Iterator<Item = &KeyAttribute> {
+        std::iter::once(&self.hash).chain(&self.hash_rest)
+    }
+
+    /// The attributes of the range, if there is one.
+    pub fn range_attributes(&self) -> impl Iterator<Item = &KeyAttribute> {
+        self.range.iter().chain(&self.range_rest)
+    }
+
+    /// Whether an attribute belongs to the hash.
+    pub fn hashes(&self, attribute: &str) -> bool {
+        self.hash_attributes().any(|part| part.name == attribute)
+    }
+
+    /// Whether the hash or the range has several attributes.
+    pub fn has_several(&self) -> bool {
+        !self.hash_rest.is_empty() || !self.range_rest.is_empty()
     }
 
     /// Whether an attribute is part of the key.
@@ -115,11 +163,22 @@ impl KeySchema {
                 )));
             }
         }
-        if self.range.as_ref().is_some_and(|range| range.name == self.hash.name) {
-            let name = excerpt(&self.hash.name);
-            return Err(Error::Invalid(format!("attribute {name} cannot be both hash and range of a key")));
+        for (what, count) in [("hash", 1 + self.hash_rest.len()), ("range", self.range_attributes().count())]
+        {
+            if count > KEY_ATTRIBUTES_MAX {
+                return Err(Error::Invalid(format!(
+                    "the {what} of a key has {count} attributes: at most {KEY_ATTRIBUTES_MAX} are allowed"
+                )));
+            }
         }
-        Ok(())
+        let mut names = BTreeSet::new();
+        match self.attributes().find(|part| !names.insert(&part.name)) {
+            Some(twice) => {
+                let name = excerpt(&twice.name);
+                Err(Error::Invalid(format!("attribute {name} cannot be two parts of a key")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The key of an item. An attribute that is missing, of another kind, empty or too large is an error.
@@ -128,9 +187,15 @@ impl KeySchema {
             let missing = || Error::Invalid(format!("the key attribute {} is missing", excerpt(&part.name)));
             KeyValue::of(item.get(&part.name).ok_or_else(missing)?, part, bytes_max)
         };
-        let hash = value(&self.hash, HASH_VALUE_BYTES_MAX)?;
-        let range = self.range.as_ref().map(|range| value(range, RANGE_VALUE_BYTES_MAX)).transpose()?;
-        Ok(Key { hash, range })
+        let all = |parts: &[KeyAttribute], bytes_max| -> Result<Vec<KeyValue>> {
+            parts.iter().map(|part| value(part, bytes_max)).collect()
+        };
+        Ok(Key {
+            hash: value(&self.hash, HASH_VALUE_BYTES_MAX)?,
+            range: self.range.as_ref().map(|range| value(range, RANGE_VALUE_BYTES_MAX)).transpose()?,
+            hash_rest: all(&self.hash_rest, HASH_VALUE_BYTES_MAX)?,
+            range_rest: all(&self.range_rest, RANGE_VALUE_BYTES_MAX)?,
+        })
     }
 
     /// The key that `attributes` spell; an attribute that is not part of the key is an error too.
@@ -150,7 +215,7 @@ impl KeySchema {
     pub fn index_key_of(&self, item: &Item) -> Result<Option<Key>> {
         for part in self.attributes() {
             if let Some(value) = item.get(&part.name) {
-                let hash = part.name == self.hash.name;
+                let hash = self.hashes(&part.name);
                 KeyValue::of(value, part, if hash { HASH_VALUE_BYTES_MAX } else { RANGE_VALUE_BYTES_MAX })?;
             }
         }
@@ -160,20 +225,20 @@ impl KeySchema {
 
     /// A key as attributes.
     pub fn item(&self, key: &Key) -> Item {
-        let mut item = Item::new().with(&self.hash.name, key.hash.value());
-        if let (Some(range), Some(value)) = (&self.range, &key.range) {
-            item.insert(&range.name, value.value());
-        }
-        item
+        let values = key.hash_values().chain(key.range_values());
+        self.attributes().zip(values).map(|(part, value)| (&part.name, value.value())).collect()
     }
 
     /// Reads a key from the start of `from`, and moves `from` behind it.
     pub fn decode(&self, from: &mut &[u8]) -> Result<Key> {
         let (_, rest) = from.split_at_checked(HASH_BYTES).ok_or_else(damaged)?;
         *from = rest;
-        let hash = KeyValue::decode(self.hash.kind, from)?;
-        let range = self.range.as_ref().map(|range| KeyValue::decode(range.kind, from)).transpose()?;
-        Ok(Key { hash, range })
+        let mut value = |part: &KeyAttribute| KeyValue::decode(part.kind, from);
+        let hash = value(&self.hash)?;
+        let hash_rest = self.hash_rest.iter().map(&mut value).collect::<Result<_>>()?;
+        let range = self.range.as_ref().map(&mut value).transpose()?;
+        let range_rest = self.range_rest.iter().map(&mut value).collect::<Result<_>>()?;
+        Ok(Key { hash, range, hash_rest, range_rest })
     }
 }
 
@@ -270,19 +335,30 @@ impl KeyValue {
 }
 
 impl Key {
+    /// A key of one value or of two.
+    pub fn new(hash: KeyValue, range: Option<KeyValue>) -> Self {
+        Key { hash, range, hash_rest: Vec::new(), range_rest: Vec::new() }
+    }
+
+    fn hash_values(&self) -> impl Iterator<Item = &KeyValue> {
+        std::iter::once(&self.hash).chain(&self.hash_rest)
+    }
+
+    fn range_values(&self) -> impl Iterator<Item = &KeyValue> {
+        self.range.iter().chain(&self.range_rest)
+    }
+
     /// Appends bytes that sort as the items of a table do and that say where they end.
     pub fn encode(&self, into: &mut Vec<u8>) {
         self.encode_group(into);
-        if let Some(range) = &self.range {
-            range.encode(into);
-        }
+        self.range_values().for_each(|value| value.encode(into));
     }
 
     /// Appends the bytes that the keys with this hash value begin with, and no others.
     pub fn encode_group(&self, into: &mut Vec<u8>) {
         let start = into.len();
         into.extend([0; HASH_BYTES]);
-        self.hash.encode(into);
+        self.hash_values().for_each(|value| value.encode(into));
         let place = placed(&into[start + HASH_BYTES..]);
         into[start..start + HASH_BYTES].copy_from_slice(&place.to_be_bytes());
     }
@@ -297,7 +373,7 @@ impl Key {
     /// Where the hash value lies among all hash values. Parallel scans cut the items by it.
     pub fn place(&self) -> u64 {
         let mut bytes = Vec::new();
-        self.hash.encode(&mut bytes);
+        self.hash_values().for_each(|value| value.encode(&mut bytes));
         placed(&bytes)
     }
 }

@@ -14,6 +14,7 @@ pub mod path;
 pub mod keyspace;
 pub mod options;
 pub mod read;
+mod room;
 pub mod write;
 
 pub mod change;

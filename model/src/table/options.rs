@@ -180,6 +180,11 @@ impl TableOptions {
     /// Whether a table may be made like this.
     pub fn check(&self) -> Result<()> {
         self.key.check()?;
+        if self.key.has_several() {
+            return Err(Error::Invalid(
+                "the key of a table has one hash and one range attribute".to_string(),
+            ));
+        }
         let mut names = BTreeSet::new();
         for index in &self.indexes {
             self.check_index(index)?;
@@ -213,6 +218,9 @@ impl TableOptions {
         }
         match (index.scope, &self.key.range, &index.key.range) {
             (IndexScope::Global, ..) => Ok(()),
+            (IndexScope::Local, ..) if index.key.has_several() => {
+                refuse("a local index has one range attribute")
+            }
             (IndexScope::Local, None, _) => refuse("a table without a range attribute has no local index"),
             (IndexScope::Local, _, None) => refuse("a local index needs a range attribute"),
             (IndexScope::Local, ..) if index.key.hash != self.key.hash => {

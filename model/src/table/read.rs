@@ -3,7 +3,7 @@
 use super::expression::{Condition, KeyCondition, Projection};
 use super::key::{Key, KeySchema};
 use super::options::{IndexOptions, IndexProjection, IndexScope, TableOptions};
-use super::path::Path;
+use super::room;
 use super::value::Item;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -93,6 +93,9 @@ pub struct ItemPage {
     /// How large those were together, before anything was filtered or left out. A store that is not told counts what it
     /// returns.
     pub bytes: usize,
+    /// The sizes of items that were taken from the table, because a local index does not show all that is wanted of them;
+    /// of the entries of the index they are apart.
+    pub fetched: Vec<usize>,
     /// What to start the following page with; none at the end. A page that is full may have it though nothing follows.
     pub last: Option<Item>,
 }
@@ -313,18 +316,14 @@ impl Reading {
 }
 
 impl Reading {
-    /// Whether a local index does not show all that is wanted or looked at, so that it is taken from the table.
+    /// Whether a local index does not show all that is wanted, so that it is taken from the table. For a filter nothing
+    /// is taken from there: it looks at what the index shows.
     pub fn looks_up(&self, options: &TableOptions, index: &IndexOptions) -> bool {
         if index.scope == IndexScope::Global || index.projection == IndexProjection::All {
             return false;
         }
-        let mut hidden = self.whole;
-        let mut look = |path: &Path| hidden |= !options.shows(index, &path.attribute);
-        self.projection.iter().flat_map(|projection| &projection.0).for_each(&mut look);
-        if let Some(filter) = &self.filter {
-            filter.each_path(&mut look);
-        }
-        hidden
+        let mut paths = self.projection.iter().flat_map(|projection| &projection.0);
+        self.whole || paths.any(|path| !options.shows(index, &path.attribute))
     }
 }
 
@@ -370,8 +369,10 @@ pub struct PageFilling<'a> {
     options: &'a TableOptions,
     index: Option<&'a IndexOptions>,
     page: ItemPage,
-    /// Items are looked up for the filter only: what is shown is what the index shows.
-    narrows: bool,
+    /// Bytes of the page that are taken.
+    taken: usize,
+    /// Items are those of the table, of which the index shows less.
+    looks_up: bool,
     /// The item that was looked at last, where the page does not have it as a whole.
     left_out: Option<Item>,
 }
@@ -379,34 +380,33 @@ pub struct PageFilling<'a> {
 impl<'a> PageFilling<'a> {
     /// An empty page of a query or scan of a table, or of the index given.
     pub fn new(reading: &'a Reading, options: &'a TableOptions, index: Option<&'a IndexOptions>) -> Self {
-        let narrows = !reading.whole
-            && reading.projection.is_none()
-            && index.is_some_and(|index| reading.looks_up(options, index));
-        PageFilling { reading, options, index, page: ItemPage::default(), narrows, left_out: None }
+        let looks_up = index.is_some_and(|index| reading.looks_up(options, index));
+        PageFilling { reading, options, index, page: ItemPage::default(), taken: 0, looks_up, left_out: None }
     }
 
     /// Looks at the next item, which is all that the table or index shows of it, or all that the table has of it where
     /// the reading [looks it up](Reading::looks_up). Says whether there was room; if not,
     /// the page ends before this item.
     pub fn look_at(&mut self, item: Item) -> Result<bool> {
-        let size = item.size();
-        let full = self.reading.limit.is_some_and(|limit| self.page.evaluated >= limit)
-            || self.page.evaluated > 0 && self.page.bytes + size > limits::QUERY_BYTES_MAX;
-        if full {
+        if self.is_full() {
             return Ok(false);
         }
-        self.page.bytes += size;
+        let range = self.options.key.range.as_ref().map(|range| range.name.as_str());
+        self.taken += room::taken(&item, range);
+        match self.index.filter(|_| self.looks_up) {
+            Some(index) => {
+                self.page.bytes += self.options.shown(index, &item).map_or(0, |shown| shown.size());
+                self.page.fetched.push(item.size());
+            }
+            None => self.page.bytes += item.size(),
+        }
         self.page.evaluated += 1;
-        let returned = self.reading.filter.as_ref().is_none_or(|filter| filter.holds(&item));
+        let returned = self.reading.filter.as_ref().is_none_or(|filter| self.fulfils(filter, &item));
         self.page.returned += usize::from(returned);
         self.left_out = match &self.reading.projection {
             _ if !returned || self.reading.count_only => Some(item),
             Some(projection) => {
                 self.page.items.push(projection.apply(&item)?);
-                Some(item)
-            }
-            None if self.narrows => {
-                self.page.items.extend(self.index.and_then(|index| self.options.shown(index, &item)));
                 Some(item)
             }
             None => {
@@ -417,6 +417,20 @@ impl<'a> PageFilling<'a> {
         Ok(true)
     }
 
+    /// A page ends with the item with which it reaches its limits.
+    fn is_full(&self) -> bool {
+        self.reading.limit.is_some_and(|limit| self.page.evaluated >= limit)
+            || self.taken >= limits::QUERY_BYTES_MAX
+    }
+
+    /// Whether what the table or index shows of an item fulfils a filter.
+    fn fulfils(&self, filter: &Condition, item: &Item) -> bool {
+        match self.index.filter(|_| self.looks_up) {
+            Some(index) => self.options.shown(index, item).is_some_and(|shown| filter.holds(&shown)),
+            None => filter.holds(item),
+        }
+    }
+
     /// The page, which ended because there was no room for another item.
     pub fn full(self) -> ItemPage {
         let last = self.left_out.as_ref().or(self.page.items.last());
@@ -425,7 +439,6 @@ impl<'a> PageFilling<'a> {
 
     /// The page, which ended because there was no other item. It names a last one only if it is full.
     pub fn complete(self) -> ItemPage {
-        let reached = self.reading.limit.is_some_and(|limit| self.page.evaluated >= limit);
-        if reached { self.full() } else { self.page }
+        if self.is_full() { self.full() } else { self.page }
     }
 }

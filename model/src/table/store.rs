@@ -56,8 +56,8 @@ impl Token {
 /// 5. **Order.** A query gives the items of one hash value in the order of their range values, or in the reverse.
 ///    Texts and binaries are ordered by their bytes, numbers by their values.
 /// 6. **Pages.** Pages that start where the one before ended join to everything that was there from the first to the
-///    last, each item once. A page looks at no more than its limit and 1 MiB of items, and returns those that fulfil
-///    the filter; it counts both.
+///    last, each item once. A page looks at no more items than its limit, and at none behind the one with which it
+///    reaches 1 MiB, and returns those that fulfil the filter; it counts both.
 /// 7. **Segments.** The segments of a scan hold every item once.
 /// 8. **Indexes.** An index holds the items that have all attributes of its key, and shows of each what its projection
 ///    says. A global one may lag behind, but ends up so; a local one does not lag.

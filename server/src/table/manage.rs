@@ -69,14 +69,14 @@ fn parse_index(text: &str) -> Result<IndexOptions, String> {
         Some((hash, range)) => (hash, Some(parse_attribute(range)?)),
         None => (key, None),
     };
-    let key = KeySchema { hash: parse_attribute(hash)?, range };
+    let key = KeySchema::new(parse_attribute(hash)?, range);
     Ok(IndexOptions::global(IndexName::new(name).map_err(|error| error.to_string())?, key))
 }
 
 pub(super) async fn create(session: &Session<'_>, args: &CreateArgs) -> Result<(), Failure> {
     let name = TableName::new(&args.name)?;
     let options = TableOptions {
-        key: KeySchema { hash: args.key.clone(), range: args.range.clone() },
+        key: KeySchema::new(args.key.clone(), args.range.clone()),
         indexes: args.indexes.clone(),
         time_to_live: args.ttl.clone(),
         changes: args.changes.map(|images| match images {

@@ -94,6 +94,12 @@ pub(super) async fn query(session: &Session<'_>, args: &QueryArgs) -> Result<(),
         Some(index) => options.index(&name, index)?.key.clone(),
         None => options.key,
     };
+    if !schema.hash_rest.is_empty() {
+        return Err(Failure::usage(
+            "the hash of that index has several attributes",
+            "ask a client of DynamoDB, which can name them all",
+        ));
+    }
     let mut key = KeyCondition::of(&schema.hash.name, session.form.value(&args.hash)?);
     if let Some(condition) = args.range(session)? {
         let Some(range) = &schema.range else {

@@ -81,6 +81,9 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     check_requests(&mut validation, &request.request_items);
     validation.done()?;
     let tables = request.request_items.unwrap_or_default();
+    if tables.is_empty() {
+        return Err(nothing_asked("BatchGetItem"));
+    }
     let mut response =
         Response { responses: BTreeMap::new(), unprocessed_keys: BTreeMap::new(), consumed_capacity: None };
     // They are counted before each gets a projection of its own.
@@ -156,16 +159,21 @@ fn check_requests(validation: &mut Validation, tables: &Option<BTreeMap<String, 
     const FIELD: &str = "requestItems";
     validation.required(FIELD, tables);
     let Some(tables) = tables else { return };
-    validation.size(FIELD, "{}", tables.len(), 1..=usize::MAX);
     check_tables(validation, tables.keys());
     for (given, Keys { keys, .. }) in tables {
         let field = format!("{FIELD}.{given}.member.keys");
         validation.required(&field, keys);
         if let Some(keys) = keys {
-            let shown = if keys.is_empty() { "[]" } else { "[...]" };
-            validation.size(&field, shown, keys.len(), 1..=BATCH_GET_ITEMS_MAX);
+            validation.size(&field, "[]", keys.len(), 1..=usize::MAX);
+            let field = format!("RequestItems.{given}.member.Keys");
+            validation.size_of_unshown(&field, keys.len(), BATCH_GET_ITEMS_MAX);
         }
     }
+}
+
+/// A batch about nothing.
+pub(super) fn nothing_asked(operation: &str) -> Fault {
+    Fault::validation(format!("The requestItems parameter is required for {operation}"))
 }
 
 pub(super) const DUPLICATES: &str = "Provided list of item keys contains duplicates";

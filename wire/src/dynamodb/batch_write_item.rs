@@ -8,7 +8,7 @@ use anabranch_model::{Error, TableName};
 use serde::{Deserialize, Serialize};
 
 use super::attribute::{Attributes, ItemBody, SEVERAL};
-use super::batch_get_item::{DUPLICATES, twice};
+use super::batch_get_item::{DUPLICATES, nothing_asked, twice};
 use super::capacity::{Consumed, Cost, Detail};
 use super::errors::fault;
 use super::explain::{check_size, of_action, of_item, of_key};
@@ -82,6 +82,9 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     check_requests(&mut validation, &request.request_items);
     validation.done()?;
     let tables = request.request_items.unwrap_or_default();
+    if tables.is_empty() {
+        return Err(nothing_asked("BatchWriteItem"));
+    }
     let mut writes = Vec::new();
     let mut given_as = BTreeMap::new();
     for (given, AtMost(requests)) in tables {
@@ -140,10 +143,16 @@ fn check_requests(validation: &mut Validation, tables: &Option<Requests>) {
     const FIELD: &str = "requestItems";
     validation.required(FIELD, tables);
     let Some(tables) = tables else { return };
-    validation.size(FIELD, "{}", tables.len(), 1..=usize::MAX);
+    let shown: Vec<String> = tables
+        .iter()
+        .map(|(given, AtMost(requests))| {
+            format!("{given}=[{}]", if requests.is_empty() { "" } else { "..." })
+        })
+        .collect();
     check_tables(validation, tables.keys());
     validation.map_values(
         FIELD,
+        format_args!("{{{}}}", shown.join(", ")),
         tables.values().all(|AtMost(requests)| (1..=BATCH_WRITE_ITEMS_MAX).contains(&requests.len())),
         format_args!(
             "Member must have length less than or equal to {BATCH_WRITE_ITEMS_MAX}, Member must have length greater than \

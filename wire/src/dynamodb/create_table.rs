@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 
 use anabranch_model::TableName;
 use anabranch_model::limits::{GLOBAL_INDEXES_MAX, LOCAL_INDEXES_MAX};
-use anabranch_model::table::{IndexOptions, IndexSummary, KeySchema, TableOptions, TableState, TableSummary};
+use anabranch_model::table::{
+    IndexOptions, IndexScope, IndexSummary, KeySchema, TableOptions, TableState, TableSummary,
+};
 use serde::{Deserialize, Serialize};
 
 use super::attribute::INVALID;
 use super::description::{Description, describe};
 use super::errors::{NOT_FOUND, table_fault};
+use super::key_schema::{Element, PARTS_MAX, check_elements, table_key};
 use super::names::{check_own_table, table_name};
 use super::schema::{
-    Definition, Element, IndexBody, Kinds, StreamSpecification, ThroughputBody, check_definitions,
-    check_elements, kinds, table_key,
+    Definition, IndexBody, Kinds, StreamSpecification, ThroughputBody, check_definitions, kinds,
 };
 use super::settings::Settings;
 use super::tags::{self, Tag};
@@ -115,14 +117,14 @@ impl Request {
         if let Some(throughput) = &self.provisioned_throughput {
             throughput.check(&mut validation, "provisionedThroughput");
         }
-        check_elements(&mut validation, "keySchema", &self.key_schema);
+        check_elements(&mut validation, "keySchema", &self.key_schema, PARTS_MAX);
         let lists = [
-            ("localSecondaryIndexes", &self.local_secondary_indexes),
-            ("globalSecondaryIndexes", &self.global_secondary_indexes),
+            ("localSecondaryIndexes", IndexScope::Local, &self.local_secondary_indexes),
+            ("globalSecondaryIndexes", IndexScope::Global, &self.global_secondary_indexes),
         ];
-        for (field, indexes) in lists {
+        for (field, scope, indexes) in lists {
             for (at, index) in indexes.iter().flatten().enumerate() {
-                index.check(&mut validation, &format!("{field}.{}.member", at + 1));
+                index.check(&mut validation, &format!("{field}.{}.member", at + 1), scope);
             }
         }
         validation.done()

@@ -4,9 +4,9 @@ use anabranch_model::table::{IndexOptions, IndexScope, IndexSummary, TableState,
 use anabranch_model::{HashKey, TableName};
 use serde::Serialize;
 
+use super::key_schema::{Element, elements};
 use super::schema::{
-    Definition, Element, ProjectionBody, StreamSpecification, Throughput, definitions, elements,
-    projection_body,
+    Definition, ProjectionBody, StreamSpecification, Throughput, definitions, projection_body,
 };
 use super::settings::Settings;
 use super::state::is_new;

@@ -245,7 +245,7 @@ fn of_index_keys(item: &Item, options: &TableOptions) -> Option<Wrong> {
                 );
                 return Some(Wrong { words, empty: Some(kind) });
             }
-            let is_hash = index.key.hash.name == *key;
+            let is_hash = index.key.hashes(key);
             let limit = if is_hash { HASH_VALUE_BYTES_MAX } else { RANGE_VALUE_BYTES_MAX };
             if size_of_key(value).is_some_and(|bytes| bytes > limit) {
                 let what = if is_hash { "hashkey" } else { "rangekey" };

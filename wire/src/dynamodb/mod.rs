@@ -1,8 +1,8 @@
 //! DynamoDB: a file for each operation, and what they share.
 //!
 //! Read in this order: values (`attribute`), texts that become conditions and updates (`expression`, and `legacy` for
-//! what was there before), how tables are described (`schema`, `settings`, `description`), what operations share
-//! (`write`, `reading`, `capacity`), and how errors are told (`errors`, `explain`).
+//! what was there before), how tables are described (`schema`, `key_schema`, `settings`, `description`), what operations share
+//! (`write`, `reading`, `composite`, `capacity`), and how errors are told (`errors`, `explain`).
 
 mod attribute;
 mod expression;
@@ -11,12 +11,14 @@ mod legacy;
 mod names;
 
 mod description;
+mod key_schema;
 mod schema;
 mod settings;
 mod state;
 mod tags;
 
 mod capacity;
+mod composite;
 mod reading;
 mod write;
 
@@ -56,7 +58,8 @@ use crate::operations::operations;
 
 pub(crate) use attribute::ItemBody;
 pub(crate) use errors::{fault, not_found};
-pub(crate) use schema::{Element, elements, view_name};
+pub(crate) use key_schema::{Element, elements};
+pub(crate) use schema::view_name;
 pub(crate) use state::State;
 
 operations! {

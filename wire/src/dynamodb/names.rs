@@ -19,8 +19,13 @@ const NAME: Pattern = Pattern {
 /// Checks the table that a call about items names, together with whatever else is wrong.
 pub(super) fn check_table(validation: &mut Validation, name: Option<&str>) {
     validation.required("tableName", &name);
-    if !name.is_some_and(is_arn) {
-        check_name(validation, "tableName", name);
+    match name {
+        // Of what is empty nothing else is told.
+        Some("") => {
+            validation.length("tableName", name, 1..=TABLE_NAME_CHARS_MAX);
+        }
+        Some(arn) if is_arn(arn) => {}
+        _ => check_name(validation, "tableName", name),
     }
 }
 
@@ -35,12 +40,8 @@ pub(super) fn check_own_table(validation: &mut Validation, name: Option<&str>) -
     if is_arn(name) {
         return Ok(());
     }
-    if !(TABLE_NAME_CHARS_MIN..=TABLE_NAME_CHARS_MAX).contains(&name.chars().count()) {
-        return Err(Fault::validation(format!(
-            "TableName must be at least {TABLE_NAME_CHARS_MIN} characters long and at most {TABLE_NAME_CHARS_MAX} \
-             characters long"
-        )));
-    }
+    let length = TABLE_NAME_CHARS_MIN..=TABLE_NAME_CHARS_MAX;
+    Validation::default().length("tableName", Some(name), length).done()?;
     validation.pattern("tableName", Some(name), NAME);
     Ok(())
 }

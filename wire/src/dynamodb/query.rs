@@ -9,6 +9,7 @@ use anabranch_model::table::{
 use serde::Deserialize;
 
 use super::attribute::{Attribute, Attributes, INVALID};
+use super::composite;
 use super::expression::{Expressions, key_parts, shown};
 use super::legacy::{self, Demand};
 use super::names::table_name;
@@ -16,6 +17,9 @@ use super::reading::{Parameters, Plan, Response};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::validation::Validation;
+
+const WRONG_COUNT: &str = "Conditions can be of length 1 or 2 only";
+pub(super) const NOT_INDEXABLE: &str = "Attempted conditional constraint is not an indexable operation";
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -84,18 +88,26 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         Some(key) => key_parts(key)?.into_iter().map(|(name, asked)| (name, Some(asked))).collect(),
         None => legacy::key_conditions(request.key_conditions.unwrap_or_default())?,
     };
-    if !(1..=2).contains(&key.len()) {
-        return Err(Fault::validation("Conditions can be of length 1 or 2 only"));
+    if key.is_empty() || parameters.index_name.is_none() && key.len() > 2 {
+        return Err(Fault::validation(WRONG_COUNT));
     }
     expressions.finish()?;
     let plan = parameters.plan(context, older, capacity, table).await?;
     let schema = plan.index.as_ref().map_or(&plan.options.key, |index| &index.key);
+    if !schema.has_several() && key.len() > 2 {
+        return Err(Fault::validation(WRONG_COUNT));
+    }
     plan.check_start()?;
     for part in schema.attributes() {
         plan.check_start_part(part)?;
-        check_asked(&key, part, schema)?;
+        if !schema.has_several() {
+            check_asked(&key, part, schema)?;
+        }
     }
-    let key = key_condition(key, schema)?;
+    let key = match schema.has_several() {
+        true => composite::key_condition(key, schema)?,
+        false => key_condition(key, schema)?,
+    };
     plan.check_start_item()?;
     check_bounds(&plan, &key)?;
     check_filter(&plan, schema)?;
@@ -110,7 +122,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
 }
 
 /// What is asked of attributes; none where no index can find it.
-type Asked = BTreeMap<String, Option<RangeCondition>>;
+pub(super) type Asked = BTreeMap<String, Option<RangeCondition>>;
 
 /// Checks what is asked of one part of the key.
 fn check_asked(asked: &Asked, part: &KeyAttribute, schema: &KeySchema) -> Result<(), Fault> {
@@ -122,7 +134,7 @@ fn check_asked(asked: &Asked, part: &KeyAttribute, schema: &KeySchema) -> Result
     let condition = match asked.get(&part.name) {
         Some(Some(condition)) => condition,
         Some(None) => {
-            return Err(Fault::validation("Attempted conditional constraint is not an indexable operation"));
+            return Err(Fault::validation(NOT_INDEXABLE));
         }
         None if is_hash || asked.len() > 1 => {
             return Err(Fault::validation(format!(
@@ -132,13 +144,7 @@ fn check_asked(asked: &Asked, part: &KeyAttribute, schema: &KeySchema) -> Result
         }
         None => return Ok(()),
     };
-    match condition {
-        RangeCondition::Compare(_, value) | RangeCondition::BeginsWith(value) => check_kind(value, part)?,
-        RangeCondition::Between(lower, upper) => {
-            check_kind(lower, part)?;
-            check_kind(upper, part)?;
-        }
-    }
+    check_kinds(condition, part)?;
     match condition {
         RangeCondition::Compare(Comparison::Equal, _) => Ok(()),
         _ if is_hash => unsupported(),
@@ -163,18 +169,32 @@ fn key_condition(mut asked: Asked, schema: &KeySchema) -> Result<KeyCondition, F
 fn check_bounds(plan: &Plan, key: &KeyCondition) -> Result<(), Fault> {
     let Some(start) = &plan.reading.start else { return Ok(()) };
     let Some(hash) = start.get(&key.attribute) else { return Ok(()) };
+    const OUTSIDE: &str =
+        "The provided starting key is outside query boundaries based on provided conditions";
+    if !key.others.is_empty() {
+        return if key.holds(start) { Ok(()) } else { Err(Fault::validation(OUTSIDE)) };
+    }
     let same_hash = *hash == key.value;
     // Whatever its hash value is, the range value may be one of those that are asked for.
     let in_range = KeyCondition { value: hash.clone(), ..key.clone() }.holds(start);
     let why = match (&key.range, in_range, same_hash) {
-        (None, _, false) => {
-            "The provided starting key is outside query boundaries based on provided conditions"
-        }
+        (None, _, false) => OUTSIDE,
         (Some(_), false, _) => "The provided starting key does not match the range key predicate",
         (Some(_), true, false) => "The query can return at most one row and cannot be restarted",
         _ => return Ok(()),
     };
     Err(Fault::validation(why))
+}
+
+/// Whether the values that a part of the key is compared with are of its kind.
+pub(super) fn check_kinds(condition: &RangeCondition, part: &KeyAttribute) -> Result<(), Fault> {
+    match condition {
+        RangeCondition::Compare(_, value) | RangeCondition::BeginsWith(value) => check_kind(value, part),
+        RangeCondition::Between(lower, upper) => {
+            check_kind(lower, part)?;
+            check_kind(upper, part)
+        }
+    }
 }
 
 fn check_kind(value: &Value, attribute: &KeyAttribute) -> Result<(), Fault> {

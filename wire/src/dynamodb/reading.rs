@@ -90,8 +90,13 @@ impl Parameters {
         legacy::check_demands(validation, &camel(parameter), filter);
         validation
             .one_of("conditionalOperator", self.conditional_operator.as_deref(), &["OR", "AND"])
-            .one_of("select", self.select.as_deref(), &SELECTS)
-            .range("limit", self.limit.map(i64::from), 1..=i64::from(i32::MAX));
+            .one_of("select", self.select.as_deref(), &SELECTS);
+        let (limit, allowed) = (self.limit.map(i64::from), 1..=i64::from(i32::MAX));
+        // A query looks at its limit by itself, and calls it otherwise than a scan does.
+        match *parameter {
+            "QueryFilter" => validation.range_of_unshown("Limit", limit, allowed),
+            _ => validation.range("limit", limit, allowed),
+        };
         Detail::read(validation, self.return_consumed_capacity.as_deref())
     }
 
@@ -298,10 +303,14 @@ impl Plan {
     pub(super) fn answer(self, page: Result<ItemPage, Error>) -> Result<Response, Fault> {
         let page = self.read(page)?;
         let units = read_units(page.bytes, self.reading.consistent);
-        let cost = match &self.index {
+        let mut cost = match &self.index {
             Some(index) => Cost::of_index(index.name.as_str(), index.scope, units),
             None => Cost::of_table(units),
         };
+        // What an index does not show is read from the table, item by item.
+        for bytes in &page.fetched {
+            cost.add(Cost::of_table(read_units(*bytes, self.reading.consistent)));
+        }
         Ok(self.respond(page, cost))
     }
 

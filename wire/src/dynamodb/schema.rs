@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_model::limits::INDEX_INCLUDED_MAX;
 use anabranch_model::table::{
-    ChangeView, IndexOptions, IndexProjection, IndexScope, KeyAttribute, KeyKind, KeySchema, TableOptions,
+    ChangeView, IndexOptions, IndexProjection, IndexScope, KeyKind, KeySchema, TableOptions,
 };
 use serde::{Deserialize, Serialize};
 
 use super::attribute::INVALID;
+use super::key_schema::{Element, PARTS_MAX, check_elements, global_key_schema, key_schema};
 use super::names::{check_name, index_name};
 use crate::fault::Fault;
 use crate::list::{ENTRIES_MAX, some_bounded};
@@ -27,14 +28,6 @@ const VIEWS: [(&str, ChangeView); 4] = [
 pub(super) struct Definition {
     attribute_name: Option<String>,
     attribute_type: Option<String>,
-}
-
-/// A part of a key.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename = "KeySchemaElement", rename_all = "PascalCase", default)]
-pub(crate) struct Element {
-    attribute_name: Option<String>,
-    key_type: Option<String>,
 }
 
 /// What an index shows.
@@ -126,7 +119,7 @@ pub(super) struct StreamSpecification {
 /// The kinds of the attributes of keys, by name.
 pub(super) type Kinds = BTreeMap<String, KeyKind>;
 
-fn invalid(why: impl std::fmt::Display) -> Fault {
+pub(super) fn invalid(why: impl std::fmt::Display) -> Fault {
     Fault::validation(format!("{INVALID} {why}"))
 }
 
@@ -158,77 +151,14 @@ pub(super) fn kinds(definitions: &[Definition]) -> Result<Kinds, Fault> {
     Ok(kinds)
 }
 
-/// Checks the shape of a key before what it says.
-pub(super) fn check_elements(validation: &mut Validation, field: &str, elements: &Option<Vec<Element>>) {
-    validation.required(field, elements);
-    let Some(elements) = elements else { return };
-    let shown = if elements.is_empty() { "[]" } else { "[...]" };
-    validation.size(field, shown, elements.len(), 1..=2);
-    for (at, element) in elements.iter().enumerate() {
-        let field = |member: &str| format!("{field}.{}.member.{member}", at + 1);
-        validation.required(&field("attributeName"), &element.attribute_name);
-        validation.length(&field("attributeName"), element.attribute_name.as_deref(), 1..=255);
-        validation.required(&field("keyType"), &element.key_type);
-        validation.one_of(&field("keyType"), element.key_type.as_deref(), &["HASH", "RANGE"]);
-    }
-}
-
-/// The key of a table.
-pub(super) fn table_key(elements: &[Element], kinds: &Kinds) -> Result<KeySchema, Fault> {
-    if elements.len() > kinds.len() {
-        return Err(Fault::validation("Invalid KeySchema: Some index key attribute have no definition"));
-    }
-    key_schema(elements, kinds)
-}
-
-/// The key that elements describe. Names are looked at first, then what the elements are.
-fn key_schema(elements: &[Element], kinds: &Kinds) -> Result<KeySchema, Fault> {
-    let names: Vec<_> = elements.iter().filter_map(|element| element.attribute_name.clone()).collect();
-    if names.iter().any(|name| !kinds.contains_key(name)) {
-        let defined: Vec<_> = kinds.keys().map(String::as_str).collect();
-        return Err(invalid(format_args!(
-            "Some index key attributes are not defined in AttributeDefinitions. Keys: [{}], AttributeDefinitions: [{}]",
-            names.join(", "),
-            defined.join(", ")
-        )));
-    }
-    if names.len() == 2 && names[0] == names[1] {
-        return Err(Fault::validation(
-            "Both the Hash Key and the Range Key element in the KeySchema have the same name",
-        ));
-    }
-    let is = |element: &Element, kind: &str| element.key_type.as_deref() == Some(kind);
-    let (hash, range) = match elements {
-        [] => {
-            return Err(Fault::validation("Invalid KeySchema: Some index key attribute have no definition"));
-        }
-        [hash, ..] if !is(hash, "HASH") => {
-            return Err(Fault::validation(
-                "Invalid KeySchema: The first KeySchemaElement is not a HASH key type",
-            ));
-        }
-        [_, range, ..] if !is(range, "RANGE") => {
-            return Err(Fault::validation(
-                "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type",
-            ));
-        }
-        [hash, rest @ ..] => (hash, rest.first()),
-    };
-    // Every name has been found to be defined.
-    let attribute = |element: &Element| {
-        let name = element.attribute_name.clone().unwrap_or_default();
-        KeyAttribute { kind: kinds.get(&name).copied().unwrap_or(KeyKind::Text), name }
-    };
-    Ok(KeySchema { hash: attribute(hash), range: range.map(attribute) })
-}
-
 impl IndexBody {
     /// Checks the shape of an index before what it says.
-    pub(super) fn check(&self, validation: &mut Validation, field: &str) {
+    pub(super) fn check(&self, validation: &mut Validation, field: &str, scope: IndexScope) {
         let member = |member: &str| format!("{field}.{member}");
+        let parts_max = if scope == IndexScope::Local { PARTS_MAX } else { usize::MAX };
         validation.required(&member("indexName"), &self.index_name);
         check_name(validation, &member("indexName"), self.index_name.as_deref());
-        check_elements(validation, &member("keySchema"), &self.key_schema);
+        check_elements(validation, &member("keySchema"), &self.key_schema, parts_max);
         validation.required(&member("projection"), &self.projection);
         if let Some(projection) = &self.projection {
             projection.check(validation, &member("projection"));
@@ -251,7 +181,9 @@ impl IndexBody {
     /// The index: a local one if it shares the hash attribute of this key of a table.
     pub(super) fn options(&self, kinds: &Kinds, local_to: Option<&KeySchema>) -> Result<IndexOptions, Fault> {
         let name = self.name();
-        let key = key_schema(self.key_schema.as_deref().unwrap_or_default(), kinds)?;
+        let elements = self.key_schema.as_deref().unwrap_or_default();
+        let read = if local_to.is_some() { key_schema } else { global_key_schema };
+        let key = read(elements, kinds)?;
         if let Some(table) = local_to {
             if key.range.is_none() {
                 return Err(invalid(format_args!(
@@ -341,16 +273,6 @@ impl StreamSpecification {
 /// What is written down, by its name.
 pub(crate) fn view_name(view: ChangeView) -> &'static str {
     VIEWS.iter().find(|(_, other)| *other == view).map_or("KEYS_ONLY", |(name, _)| name)
-}
-
-/// A key as an answer shows it.
-pub(crate) fn elements(schema: &KeySchema) -> Vec<Element> {
-    let element = |attribute: &KeyAttribute, kind: &str| Element {
-        attribute_name: Some(attribute.name.clone()),
-        key_type: Some(kind.to_owned()),
-    };
-    let range = schema.range.iter().map(|range| element(range, "RANGE"));
-    std::iter::once(element(&schema.hash, "HASH")).chain(range).collect()
 }
 
 /// The attributes of all keys of a table, as an answer shows them.

@@ -65,7 +65,8 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let capacity = Detail::read(&mut validation, request.return_consumed_capacity.as_deref());
     validation.required("transactItems", &request.transact_items).done()?;
     let parts = request.transact_items.unwrap_or_default();
-    validation.size("transactItems", "[]", parts.len(), 1..=TRANSACTION_ITEMS_MAX).done()?;
+    let listed = if parts.is_empty() { "[]" } else { "[...]" };
+    validation.size("transactItems", listed, parts.len(), 1..=TRANSACTION_ITEMS_MAX).done()?;
     for (at, part) in parts.iter().enumerate() {
         let field = format!("transactItems.{}.member.get", at + 1);
         validation.required(&field, &part.get);

@@ -81,7 +81,8 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     validation.length("clientRequestToken", request.client_request_token.as_deref(), 1..=36);
     validation.required("transactItems", &request.transact_items).done()?;
     let items = request.transact_items.unwrap_or_default();
-    validation.size("transactItems", "[]", items.len(), 1..=TRANSACTION_ITEMS_MAX).done()?;
+    let listed = if items.is_empty() { "[]" } else { "[...]" };
+    validation.size("transactItems", listed, items.len(), 1..=TRANSACTION_ITEMS_MAX).done()?;
     let (mut writes, mut copied) = (Vec::new(), Copied::default());
     for (at, item) in items.into_iter().enumerate() {
         let (kind, part) = item.part()?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anabranch_model::TableName;
-use anabranch_model::table::{Alteration, ChangeView, TableSummary};
+use anabranch_model::table::{Alteration, ChangeView, IndexScope, TableSummary};
 use serde::{Deserialize, Serialize};
 
 use super::attribute::{INVALID, type_name};
@@ -185,8 +185,12 @@ impl Request {
     }
 
     fn is_about_throughput_only(&self) -> bool {
-        self.billing_mode.is_none()
-            && self.global_secondary_index_updates.as_ref().is_none_or(Vec::is_empty)
+        self.billing_mode.is_none() && self.changes_nothing_else()
+    }
+
+    /// Whether nothing is asked for beside throughput and the mode of billing.
+    fn changes_nothing_else(&self) -> bool {
+        self.global_secondary_index_updates.as_ref().is_none_or(Vec::is_empty)
             && self.stream_specification.is_none()
             && self.deletion_protection_enabled.is_none()
             && self.table_class.is_none()
@@ -212,7 +216,8 @@ impl Request {
                          is PAY_PER_REQUEST"
                     )));
                 }
-                if self.is_about_throughput_only() && settings.throughput == Some(ordered) {
+                // To ask for the mode that there is makes no difference either.
+                if self.changes_nothing_else() && settings.throughput == Some(ordered) {
                     return Err(unchanged(ordered));
                 }
                 settings.throughput = Some(ordered);
@@ -247,7 +252,7 @@ impl Request {
 impl IndexUpdate {
     fn check(&self, validation: &mut Validation, field: &str) {
         if let Some(create) = &self.create {
-            create.check(validation, &format!("{field}.create"));
+            create.check(validation, &format!("{field}.create"), IndexScope::Global);
         }
         if let Some(update) = &self.update {
             let field = format!("{field}.update");

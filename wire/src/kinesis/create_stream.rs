@@ -45,7 +45,8 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
         .range("warmThroughputMiBps", request.warm_throughput_mibps, 0..=i64::MAX)
         .range("maxRecordSizeInKiB", request.max_record_size_in_kib, 1_024..=10_240);
     let stream = resolve(&mut validation, request.stream_name.as_deref(), None)?;
-    let on_demand = mode == Some("ON_DEMAND");
+    // Who asks neither for a mode nor for shards leaves both to the service.
+    let on_demand = mode.map_or(request.shard_count.is_none(), |mode| mode == "ON_DEMAND");
     let shards = match (request.shard_count, on_demand) {
         (Some(count), _) => count,
         (None, true) => ON_DEMAND_SHARDS,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::errors::fault;
 use super::settings::{self, Settings};
 use super::shards::{self, ShardShape};
-use super::state::status;
+use super::state::{Status, status};
 use super::stream::{arn, check_name, resolve};
 use crate::context::Context;
 use crate::fault::Fault;
@@ -86,12 +86,17 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let summary = context.ports.streams.stream(&stream).await.map_err(fault)?;
     let settings = settings::load(context, &stream).await?;
     let after = request.exclusive_start_shard_id.as_deref().map(shards::parse).transpose()?;
-    let listed = shards::all(context, &stream, after.as_ref()).await?;
+    let status = status(context, &summary);
+    // A stream in the making does not show its shards yet.
+    let listed = match status {
+        Status::Creating => Vec::new(),
+        Status::Active | Status::Updating => shards::all(context, &stream, after.as_ref()).await?,
+    };
     let limit = request.limit.unwrap_or(LIMIT_DEFAULT) as usize;
     let description = Description {
         stream_name: stream.to_string(),
         stream_arn: arn(context, &stream),
-        stream_status: status(context, &summary).text(),
+        stream_status: status.text(),
         stream_mode_details: Mode::of(&settings),
         has_more_shards: listed.len() > limit,
         shards: listed.iter().take(limit).map(ShardShape::from).collect(),

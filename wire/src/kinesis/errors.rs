@@ -56,6 +56,11 @@ pub(super) fn no_such_shard(stream: &StreamName, shard: &str) -> Fault {
     not_found(format!("Could not find shard {shard} in stream {stream} under account {ACCOUNT}."))
 }
 
+/// What is said to a reader of a shard: of a stream that is not there, the service says that the shard is not.
+pub(super) fn of_shard(fault: Fault, stream: &StreamName, shard: &ShardId) -> Fault {
+    if fault == stream_not_found(stream) { shard_not_found(stream, shard) } else { fault }
+}
+
 /// The stream has no such shard.
 pub(super) fn shard_not_found(stream: &StreamName, shard: &ShardId) -> Fault {
     not_found(format!("Shard {shard} in stream {stream} under account {ACCOUNT} does not exist"))

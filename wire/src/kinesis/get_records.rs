@@ -9,7 +9,7 @@ use futures_util::stream;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::errors::{fault, invalid};
+use super::errors::{fault, invalid, of_shard};
 use super::iterator::Place;
 use super::pieces::{Language, Pieces};
 use super::settings;
@@ -82,7 +82,9 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     check_arn(&place.stream, request.stream_arn.as_deref())?;
     let records = request.limit.map_or(READ_RECORDS_MAX, |limit| limit as usize);
     let limit = ReadLimit { records, ..ReadLimit::default() };
-    let batch = read(context, &place.stream, &place.shard, place.position, limit).await?;
+    let batch = read(context, &place.stream, &place.shard, place.position, limit)
+        .await
+        .map_err(|fault| of_shard(fault, &place.stream, &place.shard))?;
     let encrypted = settings::load(context, &place.stream).await?.key_id.is_some();
     let encryption = encrypted.then_some("KMS");
     let (next_shard_iterator, child_shards) = match batch.next {

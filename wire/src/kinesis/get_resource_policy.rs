@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::errors::not_found;
 use super::resource::Resource;
 use crate::context::Context;
 use crate::fault::Fault;
+
+/// What stands for a policy where there is none.
+const NO_POLICY: &str = "{}";
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -22,7 +24,5 @@ pub(super) struct Response {
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     let labels = Resource::of(context, &request.resource_arn).await?.labels(context).await?;
-    let arn = request.resource_arn.unwrap_or_default();
-    let policy = labels.policy.ok_or_else(|| not_found(format!("No policy is attached to {arn}.")))?;
-    Ok(Response { policy })
+    Ok(Response { policy: labels.policy.unwrap_or_else(|| NO_POLICY.to_owned()) })
 }

@@ -3,7 +3,7 @@
 use anabranch_model::{Next, Position, ReadLimit, Shard, StreamName};
 use serde::{Deserialize, Serialize};
 
-use super::errors::{fault, invalid, shard_not_found, stream_not_found};
+use super::errors::{fault, invalid, of_shard};
 use super::iterator::Place;
 use super::state::check_usable;
 use super::stream::{check_name, resolve};
@@ -45,12 +45,11 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     check_start(&kind, sequence)?;
     let position = position::parse(&kind, sequence, request.timestamp)?;
     check_arrived(context, position)?;
-    check_usable(context, &stream).await?;
-    // Of a stream that is not there, the service says that the shard is not.
-    let missing = stream_not_found(&stream);
-    let found = shards::find(context, &stream, &shard)
-        .await
-        .map_err(|fault| if fault == missing { shard_not_found(&stream, &shard) } else { fault })?;
+    let found = async {
+        check_usable(context, &stream).await?;
+        shards::find(context, &stream, &shard).await
+    };
+    let found = found.await.map_err(|fault| of_shard(fault, &stream, &shard))?;
     let position = settled(context, &stream, &found, position).await?;
     let place = Place { stream, shard, position };
     Ok(Response { shard_iterator: place.seal(context).await? })

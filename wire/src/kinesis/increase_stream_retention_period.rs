@@ -60,6 +60,10 @@ pub(super) async fn change(
              period ({now} hours). Use {other}RetentionPeriod API."
         )));
     }
+    // What it is already needs no change, and is none.
+    if hours == now {
+        return Ok(Nothing);
+    }
     let retention = Duration::from_secs(hours * 3_600);
     context.ports.streams.set_retention(&stream, retention).await.map_err(fault)?;
     begin_update(context, &stream);

@@ -33,7 +33,9 @@ impl Place {
 
     /// The place of an iterator.
     pub(super) async fn open(context: &Context, iterator: &str) -> Result<Place, Fault> {
-        let opened = context.tokens.open(&*context.ports.admin, PURPOSE, iterator).await.map_err(fault)?;
+        // Some clients send the quotes along between which they found it.
+        let bare = iterator.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(iterator);
+        let opened = context.tokens.open(&*context.ports.admin, PURPOSE, bare).await.map_err(fault)?;
         let place = opened.as_ref().and_then(|opened| Place::decode(&opened.content));
         let (Some(opened), Some(place)) = (opened, place) else {
             return Err(invalid("Invalid ShardIterator."));
@@ -43,10 +45,10 @@ impl Place {
             return Err(Fault::client(
                 "ExpiredIteratorException",
                 format!(
-                    "Iterator expired. The iterator was created at {} ms while right now it is {} ms, which is further \
-                     in the future than the tolerated delay of {} milliseconds.",
-                    opened.made_at.as_millis(),
-                    now.as_millis(),
+                    "Iterator expired. The iterator was created at time {} while right now it is {} which is further in \
+                     the future than the tolerated delay of {} milliseconds.",
+                    spelled(opened.made_at),
+                    spelled(now),
                     LIFE.as_millis()
                 ),
             ));
@@ -103,6 +105,13 @@ impl Place {
 }
 
 /// A number as its digits, with their count before them.
+/// `Sun Nov 15 18:15:00 UTC 2026`
+fn spelled(time: Timestamp) -> String {
+    let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
+    moment.strftime("%a %b %d %H:%M:%S UTC %Y").to_string()
+}
+
 fn put_sequence(bytes: &mut Vec<u8>, tag: u8, sequence: SequenceNumber) {
     let digits = sequence.to_string();
     bytes.push(tag);

@@ -117,7 +117,11 @@ async fn page(
 }
 
 async fn begun(context: &Context, request: &Request, validation: &mut Validation) -> Result<Listing, Fault> {
-    let stream = resolve(validation, request.stream_name.as_deref(), request.stream_arn.as_deref())?;
+    let (name, arn) = (request.stream_name.as_deref(), request.stream_arn.as_deref());
+    if name.is_none() && arn.is_none() {
+        return Err(invalid("Either NextToken or StreamName should be provided."));
+    }
+    let stream = resolve(validation, name, arn)?;
     let summary = context.ports.streams.stream(&stream).await.map_err(fault)?;
     if let Some(created) = request.stream_creation_timestamp
         && created.0.as_millis() / 1_000 != summary.created_at.as_millis() / 1_000

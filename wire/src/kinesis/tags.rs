@@ -91,10 +91,11 @@ fn check_lengths(validation: &mut Validation, tags: &BTreeMap<String, String>) {
 }
 
 fn check_letters<'t>(texts: impl IntoIterator<Item = &'t String>) -> Result<(), Fault> {
-    // A colon is not in the list that the service gives, but other services write tags with one to streams.
+    // A colon is not in the list that the service gives, but other services write tags with one to streams; a percent sign
+    // is, and is refused.
     let allowed = |letter: char| {
         let space = letter.is_whitespace() && !letter.is_control();
-        letter.is_alphanumeric() || space || "_.:/=+-%@".contains(letter)
+        letter.is_alphanumeric() || space || "_.:/=+-@".contains(letter)
     };
     if texts.into_iter().all(|text| text.chars().all(allowed)) {
         return Ok(());

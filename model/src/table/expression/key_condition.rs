@@ -1,4 +1,5 @@
-//! Conditions on a key, as a query has them: one hash value, and a stretch of its range values.
+//! Conditions on a key, as a query has them: one hash value, and a stretch of its range values. Where hash and range of an
+//! index have several attributes, every one of the hash has a value, and so have the first ones of the range.
 
 use super::operand::Comparison;
 use crate::error::{Error, Result};
@@ -13,8 +14,10 @@ pub struct KeyCondition {
     pub attribute: String,
     /// The value that it has.
     pub value: Value,
-    /// What holds for the range attribute with this name.
+    /// What holds for the range attribute with this name. Behind attributes that have a value it is the next one.
     pub range: Option<(String, RangeCondition)>,
+    /// The values of other attributes by their names: of all others of the hash, and of the first ones of the range.
+    pub others: Vec<(String, Value)>,
 }
 
 /// What holds for a range value.
@@ -40,7 +43,13 @@ pub struct KeyBounds {
 impl KeyCondition {
     /// The items with this hash value.
     pub fn of(attribute: impl Into<String>, value: impl Into<Value>) -> Self {
-        KeyCondition { attribute: attribute.into(), value: value.into(), range: None }
+        KeyCondition { attribute: attribute.into(), value: value.into(), range: None, others: Vec::new() }
+    }
+
+    /// Those of them that have this value of another attribute.
+    pub fn also(mut self, attribute: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.others.push((attribute.into(), value.into()));
+        self
     }
 
     /// Those of them whose range value fulfils this.
@@ -55,11 +64,29 @@ impl KeyCondition {
         if self.attribute != schema.hash.name {
             return Err(stranger(&self.attribute, "hash"));
         }
-        let only_hash = KeySchema { hash: schema.hash.clone(), range: None };
-        let key = only_hash.key_of(&Item::new().with(&self.attribute, self.value.clone()))?;
+        let other = |part: &KeyAttribute| {
+            let found = self.others.iter().find(|(name, _)| *name == part.name);
+            found.map(|(_, value)| key_value(value, part))
+        };
+        let mut key = Key::new(key_value(&self.value, &schema.hash)?, None);
+        for part in &schema.hash_rest {
+            key.hash_rest.push(other(part).unwrap_or_else(|| Err(stranger(&self.attribute, "whole hash")))?);
+        }
         let mut group = Vec::new();
-        Key { hash: key.hash, range: None }.encode_group(&mut group);
-        match (&self.range, &schema.range) {
+        key.encode_group(&mut group);
+        let mut used = key.hash_rest.len();
+        let mut parts = schema.range_attributes();
+        let attribute = loop {
+            let Some(part) = parts.next() else { break None };
+            let Some(value) = other(part) else { break Some(part) };
+            value?.encode(&mut group);
+            used += 1;
+        };
+        if used != self.others.len() {
+            let why = "the key condition has values that are not those of the next attributes of the key";
+            return Err(Error::Invalid(why.to_string()));
+        }
+        match (&self.range, attribute) {
             (None, _) => Ok(KeyBounds { before: behind(&group), from: group }),
             (Some((name, range)), Some(attribute)) if *name == attribute.name => {
                 range.bounds(group, attribute)
@@ -71,7 +98,9 @@ impl KeyCondition {
     /// Whether an item of a table or an index is covered.
     pub fn holds(&self, item: &Item) -> bool {
         let range = |(name, range): &(String, RangeCondition)| item.get(name).is_some_and(|v| range.holds(v));
-        item.get(&self.attribute) == Some(&self.value) && self.range.as_ref().is_none_or(range)
+        item.get(&self.attribute) == Some(&self.value)
+            && self.others.iter().all(|(name, value)| item.get(name) == Some(value))
+            && self.range.as_ref().is_none_or(range)
     }
 }
 
@@ -128,10 +157,7 @@ impl RangeCondition {
 
     /// `group` are the bytes that the keys with the hash value begin with.
     fn bounds(&self, group: Vec<u8>, attribute: &KeyAttribute) -> Result<KeyBounds> {
-        let range_value = |value: &Value| {
-            let schema = KeySchema { hash: attribute.clone(), range: None };
-            schema.key_of(&Item::new().with(&attribute.name, value.clone())).map(|key| key.hash)
-        };
+        let range_value = |value: &Value| key_value(value, attribute);
         let encoded = |value: &KeyValue| {
             let mut bytes = group.clone();
             value.encode(&mut bytes);
@@ -175,6 +201,12 @@ impl RangeCondition {
         };
         Ok(KeyBounds { from, before })
     }
+}
+
+/// A value as the key has it.
+fn key_value(value: &Value, attribute: &KeyAttribute) -> Result<KeyValue> {
+    let schema = KeySchema::new(attribute.clone(), None);
+    schema.key_of(&Item::new().with(&attribute.name, value.clone())).map(|key| key.hash)
 }
 
 fn stranger(name: &str, part: &str) -> Error {

@@ -11,14 +11,6 @@ use super::{Expressions, type_of};
 use crate::dynamodb::attribute::{TYPE_NAMES, kind_named, type_name};
 use crate::fault::Fault;
 
-/// How tightly a part binds.
-#[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Binding {
-    Or,
-    And,
-    Not,
-}
-
 /// A condition as it is written.
 #[derive(Debug)]
 enum Raw {
@@ -35,6 +27,16 @@ enum Raw {
 enum Node {
     Term(Term),
     Condition(Raw),
+}
+
+/// What was begun and waits for what stands behind it.
+enum Open {
+    /// A parenthesis.
+    Parenthesis,
+    Not,
+    /// What is joined so far.
+    And(Vec<Raw>),
+    Or(Vec<Raw>),
 }
 
 impl Expressions {
@@ -55,41 +57,96 @@ impl Expressions {
         text: &str,
     ) -> Result<Condition, Fault> {
         let mut cursor = Cursor::new(parameter, text)?;
-        let (node, _) = node(&mut cursor, Binding::Or)?;
+        let node = whole(&mut cursor)?;
         let raw = condition(&cursor, node)?;
         cursor.finish(|function| ![IF_NOT_EXISTS, LIST_APPEND].contains(&function), kind)?;
         Resolver { parameter, expressions: self }.condition(&raw)
     }
 }
 
-/// What binds at least so tightly, and whether it stands in parentheses.
-fn node(cursor: &mut Cursor<'_>, binding: Binding) -> Result<(Node, bool), Fault> {
-    let (mut left, mut parenthesised) = if cursor.accept_keyword(Keyword::Not) {
-        cursor.enter()?;
-        cursor.count_operator();
-        let (inner, _) = node(cursor, Binding::Not)?;
-        cursor.leave();
-        (Node::Condition(Raw::Not(Box::new(condition(cursor, inner)?))), false)
-    } else {
-        comparison(cursor)?
-    };
-    let joints = [
-        (Binding::And, Keyword::And, Binding::Not, Raw::And as fn(Vec<Raw>) -> Raw),
-        (Binding::Or, Keyword::Or, Binding::And, Raw::Or),
-    ];
-    for (level, keyword, tighter, join) in joints {
-        if binding > level || cursor.kind() != Word::Keyword(keyword) {
-            continue;
+/// Reads to where nothing can go on any more. What is begun lies in a list and not on the stack: a text of the largest size
+/// nests thousands of times.
+fn whole(cursor: &mut Cursor<'_>) -> Result<Node, Fault> {
+    let mut open = Vec::new();
+    loop {
+        let first = first_term(cursor, &mut open)?;
+        let (mut node, mut parenthesised) = (compared(cursor, Node::Term(first))?, false);
+        loop {
+            // Negations bind most tightly, then what is joined by AND.
+            match open.pop() {
+                Some(Open::Not) => {
+                    node = Node::Condition(Raw::Not(Box::new(condition(cursor, node)?)));
+                    parenthesised = false;
+                    continue;
+                }
+                Some(Open::And(mut all)) => {
+                    all.push(condition(cursor, node)?);
+                    if goes_on(cursor, Keyword::And) {
+                        open.push(Open::And(all));
+                        break;
+                    }
+                    node = Node::Condition(Raw::And(all));
+                    parenthesised = false;
+                }
+                outer => open.extend(outer),
+            }
+            if cursor.kind() == Word::Keyword(Keyword::And) {
+                open.push(Open::And(vec![condition(cursor, node)?]));
+                goes_on(cursor, Keyword::And);
+                break;
+            }
+            match open.pop() {
+                Some(Open::Or(mut any)) => {
+                    any.push(condition(cursor, node)?);
+                    if goes_on(cursor, Keyword::Or) {
+                        open.push(Open::Or(any));
+                        break;
+                    }
+                    node = Node::Condition(Raw::Or(any));
+                    parenthesised = false;
+                }
+                outer => open.extend(outer),
+            }
+            if cursor.kind() == Word::Keyword(Keyword::Or) {
+                open.push(Open::Or(vec![condition(cursor, node)?]));
+                goes_on(cursor, Keyword::Or);
+                break;
+            }
+            // Only a parenthesis can be open still.
+            if open.pop().is_none() {
+                return Ok(node);
+            }
+            cursor.expect(Word::Symbol(')'))?;
+            if parenthesised {
+                cursor.note_redundant_parentheses();
+            }
+            parenthesised = !is_compared(cursor, &node);
+            node = compared(cursor, node)?;
         }
-        let mut all = vec![condition(cursor, left)?];
-        while cursor.accept_keyword(keyword) {
-            cursor.count_operator();
-            let (right, _) = node(cursor, tighter)?;
-            all.push(condition(cursor, right)?);
-        }
-        (left, parenthesised) = (Node::Condition(join(all)), false);
     }
-    Ok((left, parenthesised))
+}
+
+/// The term behind everything that is begun here.
+fn first_term(cursor: &mut Cursor<'_>, open: &mut Vec<Open>) -> Result<Term, Fault> {
+    loop {
+        if cursor.accept_keyword(Keyword::Not) {
+            cursor.count_operator();
+            open.push(Open::Not);
+        } else if cursor.accept(Word::Symbol('(')) {
+            open.push(Open::Parenthesis);
+        } else {
+            return cursor.term();
+        }
+    }
+}
+
+/// Leaves an operator behind that joins conditions, if it is here.
+fn goes_on(cursor: &mut Cursor<'_>, keyword: Keyword) -> bool {
+    let found = cursor.accept_keyword(keyword);
+    if found {
+        cursor.count_operator();
+    }
+    found
 }
 
 /// A value alone is no condition; a function may be one.
@@ -101,35 +158,28 @@ fn condition(cursor: &Cursor<'_>, node: Node) -> Result<Raw, Fault> {
     }
 }
 
-/// A comparison, a function, or anything in parentheses.
-fn comparison(cursor: &mut Cursor<'_>) -> Result<(Node, bool), Fault> {
-    let parenthesised = cursor.accept(Word::Symbol('('));
-    let first = if parenthesised {
-        cursor.enter()?;
-        let (inner, again) = node(cursor, Binding::Or)?;
-        cursor.expect(Word::Symbol(')'))?;
-        cursor.leave();
-        if again {
-            cursor.note_redundant_parentheses();
-        }
-        inner
-    } else {
-        Node::Term(cursor.term()?)
-    };
+/// Whether what follows compares something with what was read.
+fn is_compared(cursor: &Cursor<'_>, node: &Node) -> bool {
     let follows = matches!(
         cursor.kind(),
         Word::Comparator | Word::Keyword(Keyword::Between) | Word::Keyword(Keyword::In)
     );
-    match first {
+    follows && matches!(node, Node::Term(_))
+}
+
+/// What was read, with what it is compared with.
+fn compared(cursor: &mut Cursor<'_>, node: Node) -> Result<Node, Fault> {
+    let follows = is_compared(cursor, &node);
+    match node {
         Node::Term(first) if follows => {
             cursor.count_operator();
-            Ok((Node::Condition(compared(cursor, first)?), false))
+            comparison(cursor, first).map(Node::Condition)
         }
-        first => Ok((first, parenthesised)),
+        node => Ok(node),
     }
 }
 
-fn compared(cursor: &mut Cursor<'_>, first: Term) -> Result<Raw, Fault> {
+fn comparison(cursor: &mut Cursor<'_>, first: Term) -> Result<Raw, Fault> {
     if cursor.accept_keyword(Keyword::Between) {
         let lower = cursor.operand()?;
         cursor.expect(Word::Keyword(Keyword::And))?;

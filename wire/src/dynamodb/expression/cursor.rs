@@ -8,8 +8,8 @@ use crate::fault::Fault;
 const EXPRESSION_BYTES_MAX: usize = 4_096;
 /// Most operators and functions of one expression.
 const OPERATORS_MAX: usize = anabranch_model::limits::EXPRESSION_OPERATORS_MAX;
-/// How deep parentheses, negations and functions nest. The text is a few kilobytes, the stack is not endless.
-const NESTING_MAX: usize = 100;
+/// How deep operands nest: functions, and parentheses around them. The text is a few kilobytes, the stack is not endless.
+const NESTING_MAX: usize = OPERATORS_MAX;
 /// Most steps of a path.
 const PATH_STEPS_MAX: usize = anabranch_model::limits::NESTING_MAX;
 
@@ -155,7 +155,7 @@ impl<'a> Cursor<'a> {
         kind == Kind::Comparator && &self.text[start..end] == "="
     }
 
-    /// Goes into something that may hold itself.
+    /// Goes into an operand that may hold itself.
     pub(super) fn enter(&mut self) -> Result<(), Fault> {
         self.depth += 1;
         if self.depth > NESTING_MAX {

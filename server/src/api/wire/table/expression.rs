@@ -133,6 +133,8 @@ mirrored! {
         value: ValueBody,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         range: Option<(String, RangeConditionBody)>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<(String, ValueBody)>,
     }
 }
 

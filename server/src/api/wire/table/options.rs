@@ -35,6 +35,10 @@ mirrored! {
         hash: KeyAttributeBody,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         range: Option<KeyAttributeBody>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hash_rest: Vec<KeyAttributeBody>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        range_rest: Vec<KeyAttributeBody>,
     }
 }
 

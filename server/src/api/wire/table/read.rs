@@ -72,6 +72,8 @@ mirrored! {
         evaluated: usize,
         #[serde(default)]
         bytes: usize,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        fetched: Vec<usize>,
         last: Option<ItemBody>,
     }
 }

@@ -229,10 +229,45 @@ fn expressions_have_limits() {
     assert!(usual().condition(&deep(32)).is_ok());
     assert_eq!(refused(&deep(33)), "The document path has too many nesting levels; nesting levels: 33");
     let nested = |levels: usize| format!("{}a = :v{}", "not (".repeat(levels), ")".repeat(levels));
-    assert!(usual().condition(&nested(50)).is_ok());
-    for hostile in ["(".repeat(4_000), nested(600), "size(".repeat(800), "not ".repeat(1_000)] {
-        assert!(refused(&hostile).contains("nesting levels"), "{hostile}");
-    }
-    let parentheses = format!("{}a = :v{}", "(".repeat(90), ")".repeat(90));
-    assert_eq!(refused(&parentheses), "The expression has redundant parentheses;");
+    assert!(usual().condition(&nested(299)).is_ok());
+    assert_eq!(refused(&nested(300)), "The expression contains too many operators; operator count: 301");
+    let parentheses = |levels: usize| format!("{}a = :v{}", "(".repeat(levels), ")".repeat(levels));
+    assert_eq!(refused(&parentheses(2)), "The expression has redundant parentheses;");
+}
+
+/// As much stack as a server's thread has.
+const STACK_BYTES: usize = 2 << 20;
+
+#[test]
+fn no_depth_overflows_a_stack() {
+    let nested = |open: &str, close: &str, levels: usize| {
+        format!("{}a = :v{}", open.repeat(levels), close.repeat(levels))
+    };
+    let deepest = move || {
+        // A condition as deep as there are operators is read, checked, asked and dropped.
+        let mut deep = vec![nested("not ", "", 299), nested("not (", ")", 299)];
+        deep.push(nested("a = :v and (", " or b = :v)", 74));
+        for text in deep {
+            let condition = condition(&text);
+            assert!(condition.check().is_ok(), "{text}");
+            condition.holds(&anabranch_model::table::Item::new().with("a", "x"));
+            assert_eq!(condition.clone(), condition);
+        }
+        for (hostile, why) in [
+            ("(".repeat(4_000), "Syntax error"),
+            ("not ".repeat(1_000), "Syntax error"),
+            (nested("(", ")", 2_000), "redundant parentheses"),
+            (nested("not (", ")", 600), "too many operators"),
+            (nested("a = :v and (", " )", 250), "too many operators"),
+            ("size(".repeat(800), "nesting levels"),
+            (format!("a = {}:v{}", "(".repeat(2_000), ")".repeat(2_000)), "nesting levels"),
+        ] {
+            let words = refused(&hostile);
+            assert!(words.contains(why), "{words}: {hostile}");
+        }
+        let update = format!("set a = {}b{}", "if_not_exists(a, ".repeat(200), ")".repeat(200));
+        let _ = usual().update(&update);
+        assert!(refused_update(&format!("set a = {}", "(".repeat(4_000))).contains("nesting levels"));
+    };
+    std::thread::Builder::new().stack_size(STACK_BYTES).spawn(deepest).unwrap().join().unwrap();
 }
