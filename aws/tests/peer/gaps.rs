@@ -306,7 +306,6 @@ pub mod tables {
         ("a_random_walk_agrees_with_the_reference", "the item of a failed condition is not shown"),
         ("counters_of_many_writers_are_exact", "the item of a failed condition is not shown"),
         ("an_update_that_only_removes_makes_no_item", "an update that only removes makes an item"),
-        ("a_page_keeps_its_limits", "a page ends behind the item that passes 1 MiB"),
         ("a_transaction_happens_as_a_whole", "a transaction has ten parts at most"),
         ("a_cancelled_transaction_changes_nothing", "a part that cannot be done is refused without reasons"),
         (
