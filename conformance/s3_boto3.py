@@ -330,7 +330,7 @@ def deletions(server):
         {"Key": "ä", "VersionId": "7"}, {"Key": "x" * 1025}]})
     assert [found["Key"] for found in answer["Deleted"]] == ["<&>\"'", "none", "a b"], answer
     errors = {found["Key"]: found["Code"] for found in answer["Errors"]}
-    assert errors == {"tagged": "PreconditionFailed", "ä": "InvalidArgument", "x" * 1025: "KeyTooLongError"}, errors
+    assert errors == {"tagged": "PreconditionFailed", "ä": "NoSuchVersion", "x" * 1025: "KeyTooLongError"}, errors
     answer = s3.delete_objects(Bucket="deletions", Delete={"Quiet": True, "Objects": [
         {"Key": "tagged", "ETag": tag}, {"Key": "ä"}]})
     assert "Deleted" not in answer and "Errors" not in answer, answer
@@ -583,6 +583,17 @@ def checksums_of_parts(server):
         assert (head[f"Checksum{algorithm}"], head["ChecksumType"]) == (shown, kind), head
     refused("InvalidRequest", s3.create_multipart_upload, 400, Bucket="composites", Key="k", ChecksumAlgorithm="SHA256",
             ChecksumType="FULL_OBJECT")
+    where = {"Bucket": "composites", "Key": "unasked"}
+    upload = s3.create_multipart_upload(**where)
+    assert "ChecksumAlgorithm" not in upload, upload
+    put = s3.upload_part(PartNumber=1, Body=b"hello", UploadId=upload["UploadId"], **where)
+    listed = s3.list_parts(UploadId=upload["UploadId"], **where)["Parts"]
+    assert not any(name.startswith("Checksum") for name in listed[0]), listed
+    parts = {"Parts": [{"PartNumber": 1, "ETag": put["ETag"]}]}
+    done = s3.complete_multipart_upload(MultipartUpload=parts, UploadId=upload["UploadId"], **where)
+    head = s3.head_object(ChecksumMode="ENABLED", **where)
+    for found in [done, head]:
+        assert (found["ChecksumCRC64NVME"], found["ChecksumType"]) == (checksum("CRC64NVME", b"hello"), "FULL_OBJECT"), found
 
 
 def chunked(data, size, trailers):

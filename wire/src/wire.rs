@@ -24,7 +24,7 @@ use crate::deflate::deflated;
 use crate::dispatch::{self, Route, Service};
 use crate::fault::Fault;
 use crate::inflate::Inflation;
-use crate::protocol::{Form, Protocol, render_fault};
+use crate::protocol::{Form, HOST_ID, Protocol, render_fault};
 use crate::receive::{Body, BodyError, BoxError, receive};
 use crate::request_id::RequestIds;
 use crate::{
@@ -127,8 +127,12 @@ impl Wire {
         let request_id = self.request_ids.next();
         let mut response = self.respond(&request_id, parts, body).await;
         if let Ok(id) = HeaderValue::from_str(&request_id) {
-            response.headers_mut().insert("x-amzn-requestid", id.clone());
-            response.headers_mut().insert("x-amz-request-id", id);
+            let headers = response.headers_mut();
+            // S3 names a request in two halves, the others by one name.
+            if headers.get(HOST_ID).is_none() {
+                headers.insert("x-amzn-requestid", id.clone());
+            }
+            headers.insert("x-amz-request-id", id);
         }
         response
     }

@@ -116,11 +116,13 @@ impl Signer {
         answer(harness, request).await
     }
 
-    /// An address that is signed.
+    /// An address that is signed. What stands in its query comes before the words of AWS in their order.
     fn presigned(&mut self, line: &str, expires: u64) -> String {
         let (method, path) = line.split_once(' ').expect("a method and a path");
+        let (path, more) =
+            path.split_once('?').map_or((path, String::new()), |(path, query)| (path, format!("{query}&")));
         let query = format!(
-            "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={KEY}%2F{}&X-Amz-Date={}&X-Amz-Expires={expires}\
+            "{more}X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={KEY}%2F{}&X-Amz-Date={}&X-Amz-Expires={expires}\
              &X-Amz-SignedHeaders=host",
             self.scope().replace('/', "%2F"),
             self.date
@@ -210,6 +212,14 @@ async fn an_address_is_good_for_what_it_was_signed_for_and_as_long() {
     assert_eq!(answer(&harness, request(&put, &[], "hello")).await.status, 200);
     let get = signer.presigned("GET /photos/a", 600);
     assert_eq!(answer(&harness, request(&get, &[], "")).await.body, "hello");
+    let hashed = [("x-amz-content-sha256", "UNSIGNED-PAYLOAD")];
+    assert_eq!(answer(&harness, request(&put, &hashed, "hello")).await.status, 200, "it says nothing");
+    let agent = [("x-amz-user-agent", "x")];
+    assert_eq!(answer(&harness, request(&put, &agent, "hello")).await.refusal(), "403 AccessDenied");
+    let once = signer.presigned("PUT /photos/once?If-None-Match=%2A", 600);
+    assert_eq!(answer(&harness, request(&once, &[], "first")).await.status, 200);
+    let again = answer(&harness, request(&once, &[], "second")).await;
+    assert_eq!(again.refusal(), "412 PreconditionFailed", "a condition may stand in an address");
     let code = |line: String| {
         let harness = &harness;
         async move { answer(harness, request(&line, &[], "")).await.refusal() }

@@ -59,6 +59,13 @@ pub(super) fn checksum_headers(checksum: Checksum) -> [(String, String); 2] {
 /// Whether S3 can take them; the model allows more.
 pub(super) fn check_properties(properties: &Properties) -> Result<()> {
     properties.check()?;
+    let visible = |value: &String| value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    if let Some((header, value)) = properties.headers.iter().find(|(_, value)| !visible(value)) {
+        return Err(Error::Invalid(format!(
+            "{} `{value}` cannot be a header on S3: use visible ASCII and spaces",
+            header_name(*header)
+        )));
+    }
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     match properties.metadata.keys().find(|name| name.starts_with(FURTHER) || !name.bytes().all(token)) {
         Some(name) => Err(Error::Invalid(format!(

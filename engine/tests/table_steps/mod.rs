@@ -29,7 +29,7 @@ pub enum Step {
     BatchGet(Vec<(TableName, Get)>),
     TransactGet(Vec<(TableName, Get)>),
     /// All pages.
-    Query(TableName, Query),
+    Query(TableName, Box<Query>),
     /// All pages.
     Scan(TableName, Scan),
     /// Time passes, and everything is done that upkeep does.
@@ -105,7 +105,7 @@ pub fn step(number: u64) -> Step {
         21..=27 => {
             let table = dice.table();
             let query = dice.query(&table);
-            Step::Query(table, query)
+            Step::Query(table, Box::new(query))
         }
         28..=31 => {
             let table = dice.table();

@@ -205,7 +205,10 @@ fn check_size(size: u64) -> Result<()> {
 
 /// Takes the digests of parts in their order, and makes what is known about the whole.
 pub struct DigestOfParts {
+    /// What the checksum of the whole is; none once nothing can be said about it.
     checksum: Option<(ChecksumAlgorithm, ChecksumScope)>,
+    /// Whether the upload was begun with it: then no part may lack it.
+    demanded: bool,
     size: u64,
     tags: Vec<[u8; 16]>,
     /// The checksum of the bytes up to here, where they are combined.
@@ -214,12 +217,16 @@ pub struct DigestOfParts {
     running: Option<Running>,
 }
 
+/// What a blob is verified by whose upload was begun with nothing, if all its parts happen to have it.
+const UNASKED: (ChecksumAlgorithm, ChecksumScope) = (ChecksumAlgorithm::Crc64Nvme, ChecksumScope::Body);
+
 impl DigestOfParts {
     /// For an upload that was begun with this checksum.
     pub fn new(checksum: Option<(ChecksumAlgorithm, ChecksumScope)>) -> Self {
         let of_parts = checksum.filter(|(_, scope)| *scope == ChecksumScope::Parts);
         let running = of_parts.map(|(algorithm, _)| Running::new(algorithm));
-        DigestOfParts { checksum, size: 0, tags: Vec::new(), combined: None, running }
+        let (demanded, checksum) = (checksum.is_some(), checksum.or(Some(UNASKED)));
+        DigestOfParts { checksum, demanded, size: 0, tags: Vec::new(), combined: None, running }
     }
 
     /// Takes the next part. A part without the checksum of the upload is refused. A tag that a store of others has made
@@ -229,6 +236,10 @@ impl DigestOfParts {
         self.tags.push(etag.digest().unwrap_or_default());
         let Some((algorithm, _)) = self.checksum else { return Ok(()) };
         let Some(checksum) = checksums.get(algorithm) else {
+            if !self.demanded {
+                self.checksum = None;
+                return Ok(());
+            }
             return Err(Error::Invalid(format!(
                 "part {} in the list has no {}",
                 self.tags.len(),

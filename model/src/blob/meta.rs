@@ -42,7 +42,7 @@ impl Header {
 /// What the writer says about a blob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
-    /// Visible ASCII and spaces.
+    /// UTF-8 without control characters.
     pub headers: BTreeMap<Header, String>,
     /// The writer's own words under names of `a-z 0-9` and ASCII signs except `:`. Values are UTF-8 without control
     /// characters.
@@ -64,11 +64,8 @@ impl Properties {
             )));
         }
         for (header, value) in &self.headers {
-            if !value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
-                return Err(Error::Invalid(format!(
-                    "{header:?} {} has characters other than visible ASCII and spaces",
-                    excerpt(value)
-                )));
+            if value.chars().any(char::is_control) {
+                return Err(Error::Invalid(format!("{header:?} {} has control characters", excerpt(value))));
             }
         }
         let bytes = self.metadata_bytes();

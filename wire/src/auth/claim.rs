@@ -80,13 +80,22 @@ fn of_header(parts: &Parts, header: &str) -> Result<Claim, Refusal> {
 
 fn of_query(form: &Form) -> Result<Claim, Refusal> {
     let field = |name: &'static str| {
-        form.get(name).ok_or_else(|| malformed_query(format!("the parameter {name} is missing")))
+        form.get(name).ok_or_else(|| {
+            malformed_query(
+                "Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, X-Amz-Signature, \
+                 X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters.",
+            )
+        })
     };
     if field("X-Amz-Algorithm")? != ALGORITHM {
         return Err(malformed_query("X-Amz-Algorithm only supports \"AWS4-HMAC-SHA256\""));
     }
-    let scope = Scope::parse(field("X-Amz-Credential")?)
-        .ok_or_else(|| malformed_query("X-Amz-Credential is no scope"))?;
+    let scope = Scope::parse(field("X-Amz-Credential")?).ok_or_else(|| {
+        malformed_query(
+            "Error parsing the X-Amz-Credential parameter; the Credential is mal-formed; expecting \
+             \"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request\".",
+        )
+    })?;
     let date = field("X-Amz-Date")?;
     let moment = moment(date).ok_or_else(|| malformed_query("X-Amz-Date must be in the ISO8601 format"))?;
     let life = |text: &str| {

@@ -9,6 +9,11 @@ use crate::dispatch::Service;
 use crate::fault::Fault;
 use crate::receive::Body;
 
+/// The header by which S3 names who answered.
+pub(crate) const HOST_ID: &str = "x-amz-id-2";
+/// Who answers.
+pub(crate) const HOST_NAME: &str = "anabranch";
+
 /// A fault as an answer.
 pub(crate) fn render(
     fault: &Fault,
@@ -31,7 +36,7 @@ pub(crate) fn render(
         Protocol::Xml => {
             let text = format!(
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{}</Code><Message>{}</Message>{}\
-                 <RequestId>{request_id}</RequestId><HostId>anabranch</HostId></Error>",
+                 <RequestId>{request_id}</RequestId><HostId>{HOST_NAME}</HostId></Error>",
                 escape(&fault.code),
                 escape(&fault.message),
                 elements(fault),

@@ -18,7 +18,7 @@ use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub(crate) use fault::render as render_fault;
+pub(crate) use fault::{HOST_ID, HOST_NAME, render as render_fault};
 pub(crate) use form::parse as parse_form;
 pub(crate) use query::{Form, document};
 use strict::{Room, Strict};

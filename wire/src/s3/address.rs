@@ -10,7 +10,7 @@ use anabranch_model::limits::BLOB_KEY_BYTES_MAX;
 use http::header::HOST;
 use http::request::Parts;
 
-use super::errors::{not_implemented, with};
+use super::errors::{invalid_version, not_implemented, with};
 use super::query::decode;
 use crate::fault::Fault;
 
@@ -61,9 +61,10 @@ pub(super) fn copy_source(text: &str) -> Result<(BucketName, BlobKey), Fault> {
         None => (text, None),
     };
     if version.is_some_and(|version| version != "null") {
-        return Err(Fault::client("InvalidArgument", "Invalid version id specified"));
+        return Err(invalid_version(version.unwrap_or("")));
     }
-    let path = decode(path)?;
+    // Unlike in an address, a plus sign is a space here, as in a form: some clients write it so.
+    let path = decode(&path.replace('+', " "))?;
     let path = path.strip_prefix('/').unwrap_or(&path);
     let (bucket, key) = path
         .split_once('/')
@@ -197,6 +198,7 @@ mod tests {
             ("photos/a/b", "a/b"),
             ("/photos/a%20b", "a b"),
             ("photos%2Fa%252F", "a%2F"),
+            ("photos/a+b%2Bc", "a b+c"),
             ("photos//a", "/a"),
             ("/photos/a?versionId=null", "a"),
         ] {

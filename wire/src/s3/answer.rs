@@ -3,16 +3,20 @@
 use anabranch_model::blob::{self, BlobMeta, Header};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED};
+use http::header::{
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LAST_MODIFIED,
+};
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Empty, StreamBody};
 
+use super::errors::invalid_argument;
 use super::headers::{describe, name_of, set};
 use super::moment::http_date;
 use super::query::Query;
 use super::xml::Xml;
 use crate::context::ACCOUNT;
+use crate::fault::Fault;
 use crate::protocol::Protocol;
 use crate::receive::{Body, BodyError};
 
@@ -41,6 +45,14 @@ pub(super) fn streamed(status: StatusCode, body: blob::Body) -> Response<Body> {
     response
 }
 
+/// The header that tells the whole name of a bucket.
+pub(super) const ARN: HeaderName = HeaderName::from_static("x-amz-bucket-arn");
+
+/// The whole name of a bucket.
+pub(super) fn arn(bucket: &blob::BucketName) -> String {
+    format!("arn:aws:s3:::{bucket}")
+}
+
 /// A tag as headers and documents have it.
 pub(super) fn quoted(etag: &blob::ETag) -> String {
     format!("\"{etag}\"")
@@ -53,18 +65,35 @@ pub(super) fn identify(headers: &mut HeaderMap, meta: &BlobMeta) {
 }
 
 /// The head of an answer about an object. What the query asks for stands in place of what the writer said.
-pub(super) fn head(headers: &mut HeaderMap, meta: &BlobMeta, length: u64, query: &Query) {
+pub(super) fn head(
+    headers: &mut HeaderMap,
+    meta: &BlobMeta,
+    length: u64,
+    query: &Query,
+) -> Result<(), Fault> {
     identify(headers, meta);
     set(headers, CONTENT_TYPE, CONTENT_TYPE_DEFAULT);
     set(headers, ACCEPT_RANGES, "bytes");
     headers.insert(CONTENT_LENGTH, length.into());
     describe(headers, &meta.properties);
-    for header in Header::ALL {
-        let name: HeaderName = name_of(header);
-        if let Some(value) = query.filled(&format!("response-{name}")) {
-            set(headers, name, value);
+    let mut names = Header::ALL.map(name_of);
+    names.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+    for name in names {
+        let argument = format!("response-{name}");
+        if let Some(text) = query.filled(&argument) {
+            headers.insert(name, latin(&argument, text)?);
         }
     }
+    Ok(())
+}
+
+/// A header that is asked for has one byte for each character.
+fn latin(argument: &str, text: &str) -> Result<HeaderValue, Fault> {
+    let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
+    let value = bytes.ok().and_then(|bytes| HeaderValue::from_bytes(&bytes).ok());
+    value.ok_or_else(|| {
+        invalid_argument(argument, text, "Header value cannot be represented using ISO-8859-1.")
+    })
 }
 
 /// The owner of everything.

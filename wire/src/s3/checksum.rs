@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::HeaderMap;
 
-use super::errors::{invalid, invalid_request, not_implemented};
+use super::errors::{invalid, invalid_request, not_implemented, with};
 use super::headers::{set, text};
 use super::xml::{Element, Xml};
 use crate::fault::Fault;
@@ -59,6 +59,14 @@ pub(super) fn scope_name(scope: ChecksumScope) -> &'static str {
     }
 }
 
+/// What the checksum of an object in parts is computed from where nobody says it.
+pub(super) fn usual_scope(algorithm: ChecksumAlgorithm) -> ChecksumScope {
+    match algorithm {
+        ChecksumAlgorithm::Crc64Nvme => ChecksumScope::Body,
+        _ => ChecksumScope::Parts,
+    }
+}
+
 /// The scope that a request asks for.
 pub(super) fn scope(headers: &HeaderMap) -> Result<Option<ChecksumScope>, Fault> {
     match text(headers, "x-amz-checksum-type")? {
@@ -100,9 +108,10 @@ pub(super) fn md5(headers: &HeaderMap) -> Result<Option<[u8; 16]>, Fault> {
     let Some(value) = text(headers, "content-md5")? else { return Ok(None) };
     let bytes = BASE64_STANDARD.decode(value.trim()).ok();
     let digest = bytes.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
-    digest
-        .map(Some)
-        .ok_or_else(|| Fault::client("InvalidDigest", "The Content-MD5 you specified was invalid."))
+    digest.map(Some).ok_or_else(|| {
+        let fault = Fault::client("InvalidDigest", "The Content-MD5 you specified was invalid.");
+        with(fault, "Content-MD5", value)
+    })
 }
 
 /// A checksum as text. That of parts has their number behind it.

@@ -2,8 +2,8 @@
 
 use anabranch_model::Error;
 use anabranch_model::blob::{
-    BlobMeta, Checksum, ChecksumScope, Checksums, CompleteOptions, ETag, PartChoice, PartNumber, Upload,
-    UploadSummary,
+    BlobMeta, Checksum, ChecksumAlgorithm, ChecksumScope, Checksums, CompleteOptions, ETag, PartChoice,
+    PartNumber, Upload, UploadSummary, WriteCondition,
 };
 use anabranch_model::limits::UPLOAD_PARTS_MAX;
 use http::Response;
@@ -11,11 +11,11 @@ use http::header::HOST;
 
 use super::answer::{document, quoted};
 use super::checksum;
-use super::errors::{fault, invalid, invalid_request, no_such_upload, with};
-use super::headers::{etag, write_condition};
+use super::errors::{conflict, fault, invalid, invalid_request, no_such_upload, with};
+use super::headers::{etag, unmet, write_condition};
 use super::listing::Shown;
 use super::rest::Rest;
-use super::uploading::{all_parts, summary};
+use super::uploading::{all_parts, shown, summary};
 use super::xml::{Element, malformed};
 use crate::context::Context;
 use crate::fault::Fault;
@@ -40,11 +40,15 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
         check_scope(rest, begun)?;
         check_algorithms(begun, &chosen)?;
     }
-    check_parts(context, &upload, &chosen).await?;
+    let kind = begun.as_ref().and_then(|begun| begun.checksum);
+    check_parts(context, &upload, kind, &chosen).await?;
+    if let Some(begun) = &begun {
+        check_conflict(context, rest, begun).await?;
+    }
     let options = CompleteOptions {
         condition: write_condition(&rest.headers)?,
         size: size(rest)?,
-        expected: expected(rest, begun.as_ref())?,
+        expected: expected(rest, kind)?,
     };
     let choices: Vec<PartChoice> = chosen.into_iter().map(|part| part.choice).collect();
     let completed = context.ports.blobs.complete_upload(&upload, &choices, options).await;
@@ -52,7 +56,9 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
         Err(Error::UploadNotFound(id)) => {
             completed_before(context, &upload, &choices).await?.ok_or_else(|| no_such_upload(id.as_str()))?
         }
-        completed => completed.map_err(|error| refused(error, &upload, &choices))?,
+        completed => {
+            completed.map_err(|error| unmet(&rest.headers, refused(error, &upload, kind, &choices)))?
+        }
     };
     let host = rest.header(HOST.as_str())?.unwrap_or("localhost").to_owned();
     Ok(document("CompleteMultipartUploadResult", |xml| {
@@ -123,7 +129,12 @@ fn check_algorithms(begun: &UploadSummary, chosen: &[Chosen]) -> Result<(), Faul
 }
 
 /// Compares the checksums that the request repeats with those of the parts.
-async fn check_parts(context: &Context, upload: &Upload, chosen: &[Chosen]) -> Result<(), Fault> {
+async fn check_parts(
+    context: &Context,
+    upload: &Upload,
+    begun: Option<(ChecksumAlgorithm, ChecksumScope)>,
+    chosen: &[Chosen],
+) -> Result<(), Fault> {
     if chosen.iter().all(|part| part.checksums.is_empty()) {
         return Ok(());
     }
@@ -135,14 +146,26 @@ async fn check_parts(context: &Context, upload: &Upload, chosen: &[Chosen]) -> R
     for part in chosen {
         let number = part.choice.number;
         let Some(kept) = kept.iter().find(|kept| kept.number == number) else { continue };
-        // Of a part one may repeat what it was put with, and nothing else can be compared.
-        let wrong =
-            |given: &&Checksum| kept.checksums.get(given.algorithm()).is_some_and(|kept| kept != **given);
+        // A part has the checksum that its upload was begun with; with any other it is not the part that is meant.
+        let kept = shown(kept, begun);
+        let wrong = |given: &&Checksum| kept.get(given.algorithm()) != Some(**given);
         if part.checksums.iter().find(wrong).is_some() {
-            return Err(refused(Error::PartNotFound(number), upload, std::slice::from_ref(&part.choice)));
+            let choice = std::slice::from_ref(&part.choice);
+            return Err(refused(Error::PartNotFound(number), upload, begun, choice));
         }
     }
     Ok(())
+}
+
+/// Who demands a certain object in the place of the new one means the one that was there when the upload was begun.
+async fn check_conflict(context: &Context, rest: &Rest, begun: &UploadSummary) -> Result<(), Fault> {
+    let WriteCondition::IfMatch(tag) = write_condition(&rest.headers)? else { return Ok(()) };
+    let Upload { bucket, key, .. } = &begun.upload;
+    match context.ports.blobs.head(bucket, key).await {
+        Ok(meta) if meta.etag == tag && meta.modified_at > begun.begun_at => Err(conflict(key, "If-Match")),
+        // Whatever else there is, the store decides.
+        _ => Ok(()),
+    }
 }
 
 fn size(rest: &Rest) -> Result<Option<u64>, Fault> {
@@ -150,13 +173,16 @@ fn size(rest: &Rest) -> Result<Option<u64>, Fault> {
     size.transpose().map_err(|_| invalid("Value for x-amz-mp-object-size header is invalid."))
 }
 
-/// The checksum that the object must have. Of which bytes it is says the request, or the upload.
-fn expected(rest: &Rest, begun: Option<&UploadSummary>) -> Result<Checksums, Fault> {
+/// The checksum that the object must have. Of which bytes it is says the request, or else its algorithm; where the upload was
+/// begun with none, the object has the one that it would have anyway, and another is nobody's.
+fn expected(rest: &Rest, begun: Option<(ChecksumAlgorithm, ChecksumScope)>) -> Result<Checksums, Fault> {
     let Some(given) = checksum::given(&rest.headers)? else { return Ok(Checksums::default()) };
-    let begun = begun.and_then(|begun| begun.checksum).map(|(_, scope)| scope);
-    let scope = checksum::scope(&rest.headers)?.or(begun).unwrap_or_default();
+    let unasked = begun.is_none() && given.algorithm() != ChecksumAlgorithm::Crc64Nvme;
+    let scope = checksum::scope(&rest.headers)?.unwrap_or(checksum::usual_scope(given.algorithm()));
     let mut expected = Checksums::empty(scope);
-    expected.insert(given);
+    if !unasked {
+        expected.insert(given);
+    }
     Ok(expected)
 }
 
@@ -176,22 +202,29 @@ async fn completed_before(
 }
 
 /// Why there is no object, with the upload and the part that are to blame.
-fn refused(error: Error, upload: &Upload, choices: &[PartChoice]) -> Fault {
+fn refused(
+    error: Error,
+    upload: &Upload,
+    begun: Option<(ChecksumAlgorithm, ChecksumScope)>,
+    choices: &[PartChoice],
+) -> Fault {
     let id = upload.id.as_str();
+    let tag = |number: PartNumber| {
+        let choice = choices.iter().find(|choice| choice.number == number);
+        choice.map_or("", |choice| choice.etag.as_str())
+    };
     match error {
-        Error::PartNotFound(number) => {
-            let choice = choices.iter().find(|choice| choice.number == number);
-            let tag = choice.map_or("", |choice| choice.etag.as_str());
-            with(with(fault(error), "ETag", tag), "UploadId", id)
-        }
+        Error::PartNotFound(number) => with(with(fault(error), "ETag", tag(number)), "UploadId", id),
+        Error::PartTooSmall { part, .. } => with(fault(error), "ETag", tag(part)),
         Error::PartsOutOfOrder(..) => with(fault(error), "UploadId", id),
         Error::BodySizeMismatch { declared, received } => invalid_request(format!(
             "The provided 'x-amz-mp-object-size' header value {declared} does not match what was computed: {received}"
         )),
-        Error::ChecksumMismatch(algorithm) => Fault::client(
-            "BadDigest",
-            format!("The {algorithm} you specified did not match the calculated checksum."),
-        ),
+        Error::ChecksumMismatch(given) => {
+            let algorithm = begun.map_or(given, |(algorithm, _)| algorithm.name());
+            let message = format!("The {algorithm} you specified did not match the calculated checksum.");
+            Fault::client("BadDigest", message)
+        }
         error => fault(error),
     }
 }

@@ -12,7 +12,7 @@ use super::address::copy_source;
 use super::answer::{document, quoted};
 use super::checksum;
 use super::errors::{fault, invalid, invalid_request, precondition_failed};
-use super::headers::{properties, read_conditions, write_condition};
+use super::headers::{properties, read_conditions, unmet, unmet_read, write_condition};
 use super::moment::iso;
 use super::rest::Rest;
 use crate::context::Context;
@@ -20,7 +20,7 @@ use crate::fault::Fault;
 use crate::receive::Body;
 
 /// What stands before the conditions on the source.
-const CONDITIONS: &str = "x-amz-copy-source-";
+pub(super) const CONDITIONS: &str = "x-amz-copy-source-";
 
 pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
     let (bucket, key) = rest.object()?;
@@ -49,7 +49,10 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
         Some(algorithm) => copy_with(context, from, to, options, algorithm).await,
         None => context.ports.blobs.copy(from, to, options).await,
     };
-    Ok(copied(&meta.map_err(refused)?))
+    match meta {
+        Ok(meta) => Ok(copied(&meta)),
+        Err(error) => Err(unmet_copy(context, rest, from, error).await),
+    }
 }
 
 fn copied(meta: &BlobMeta) -> Response<Body> {
@@ -81,7 +84,7 @@ async fn copy_onto_itself(
 ) -> Result<Response<Body>, Fault> {
     let (bucket, key) = rest.object()?;
     let meta = context.ports.blobs.head(bucket, key).await.map_err(fault)?;
-    options.source.check(key, &meta).map_err(refused)?;
+    options.source.check(key, &meta).map_err(|error| unmet_read(&rest.headers, CONDITIONS, &error))?;
     // Whoever replaces it meanwhile has said something else about it.
     let same = ETagMatch::OneOf(vec![meta.etag.clone()]);
     let source = ReadConditions { if_match: Some(same), ..ReadConditions::default() };
@@ -91,7 +94,7 @@ async fn copy_onto_itself(
         Error::PreconditionFailed(_) if unconditional => {
             fault(Error::Unavailable("the object was replaced meanwhile".into()))
         }
-        error => refused(error),
+        error => unmet(&rest.headers, refused(error)),
     };
     let meta = context.ports.blobs.copy((bucket, key), (bucket, key), options).await.map_err(replaced)?;
     Ok(copied(&meta))
@@ -105,6 +108,24 @@ pub(super) fn source(rest: &Rest) -> Result<(BucketName, BlobKey), Fault> {
 /// What must be true of the object that is copied.
 pub(super) fn source_conditions(context: &Context, rest: &Rest) -> Result<ReadConditions, Fault> {
     read_conditions(&rest.headers, CONDITIONS, context.clock.now())
+}
+
+/// Why an object is not copied, with the condition that did not hold: one on the source, or else the one on the target.
+async fn unmet_copy(
+    context: &Context,
+    rest: &Rest,
+    (bucket, key): (&BucketName, &BlobKey),
+    error: Error,
+) -> Fault {
+    if !matches!(error, Error::PreconditionFailed(_) | Error::NotModified(_)) {
+        return refused(error);
+    }
+    let source = context.ports.blobs.head(bucket, key).await;
+    let checked = source_conditions(context, rest).ok().zip(source.ok());
+    match checked.map(|(conditions, meta)| conditions.check(key, &meta)) {
+        Some(Err(error)) => unmet_read(&rest.headers, CONDITIONS, &error),
+        _ => unmet(&rest.headers, refused(error)),
+    }
 }
 
 /// Why an object is not copied: whatever its source fails is one and the same.

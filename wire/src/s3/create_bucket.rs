@@ -4,7 +4,7 @@ use anabranch_model::Error;
 use http::header::LOCATION;
 use http::{Response, StatusCode};
 
-use super::answer::empty;
+use super::answer::{ARN, arn, empty};
 use super::errors::{fault, not_implemented};
 use super::headers::set;
 use super::rest::Rest;
@@ -26,7 +26,9 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
         Err(error) => return Err(fault(error)),
     }
     let mut response = empty(StatusCode::OK);
-    set(response.headers_mut(), LOCATION, &format!("/{bucket}"));
+    let headers = response.headers_mut();
+    set(headers, LOCATION, &format!("/{bucket}"));
+    set(headers, ARN, &arn(bucket));
     Ok(response)
 }
 

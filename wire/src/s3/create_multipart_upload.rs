@@ -40,11 +40,7 @@ fn checksum(rest: &Rest) -> Result<Option<(ChecksumAlgorithm, ChecksumScope)>, F
             )),
         };
     };
-    let usual = match algorithm {
-        ChecksumAlgorithm::Crc64Nvme => ChecksumScope::Body,
-        _ => ChecksumScope::Parts,
-    };
-    let scope = scope.unwrap_or(usual);
+    let scope = scope.unwrap_or(checksum::usual_scope(algorithm));
     if !algorithm.allows(scope) {
         return Err(invalid_request(format!(
             "The {} checksum type cannot be used with the {} checksum algorithm.",

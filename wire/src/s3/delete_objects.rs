@@ -7,7 +7,7 @@ use http::Response;
 use super::address::blob_key;
 use super::answer::document;
 use super::delete_object::{DeleteIf, delete};
-use super::errors::{fault, invalid, not_implemented};
+use super::errors::{fault, not_implemented};
 use super::rest::Rest;
 use super::xml::{Element, malformed};
 use crate::context::Context;
@@ -17,6 +17,8 @@ use crate::receive::Body;
 /// An object that is to be deleted, or why it cannot be.
 struct Entry {
     key: String,
+    /// A version that nobody has.
+    version: Option<String>,
     wanted: Result<(BlobKey, DeleteIf), Fault>,
 }
 
@@ -40,7 +42,8 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
                 }
                 Err(fault) => {
                     xml.element("Error", |xml| {
-                        xml.value("Key", &entry.key).value("Code", &fault.code);
+                        xml.value("Key", &entry.key).optional("VersionId", entry.version.as_deref());
+                        xml.value("Code", &fault.code);
                         xml.value("Message", &fault.message);
                     });
                 }
@@ -62,10 +65,10 @@ fn entry(object: &Element) -> Result<Entry, Fault> {
     let version = object.text("VersionId")?.filter(|version| !["", "null"].contains(version));
     let tag = object.text("ETag")?;
     let wanted = match version {
-        Some(_) => Err(invalid("Invalid version id specified")),
+        Some(_) => Err(Fault::client("NoSuchVersion", "The specified version does not exist.")),
         None => blob_key(&key).and_then(|key| Ok((key, DeleteIf::parse(tag)?))),
     };
-    Ok(Entry { key, wanted })
+    Ok(Entry { key, version: version.map(str::to_owned), wanted })
 }
 
 /// Those without a condition go together, the others one by one. The results are in the order of the entries.

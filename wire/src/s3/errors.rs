@@ -2,6 +2,7 @@
 
 use anabranch_model::Error;
 use anabranch_model::blob::{BlobKey, BucketName};
+use anabranch_model::limits::PART_BYTES_MIN;
 use http::StatusCode;
 use serde_json::Value;
 
@@ -62,6 +63,7 @@ pub(super) fn fault(error: Error) -> Fault {
         Error::PartTooSmall { part, bytes } => {
             let message = "Your proposed upload is smaller than the minimum allowed size";
             let fault = with(Fault::client("EntityTooSmall", message), "PartNumber", part.to_string());
+            let fault = with(fault, "MinSizeAllowed", PART_BYTES_MIN.to_string());
             with(fault, "ProposedSize", bytes.to_string())
         }
         Error::LimitExceeded(message) => Fault::client("TooManyBuckets", message),
@@ -86,6 +88,17 @@ pub(super) fn invalid(message: impl Into<String>) -> Fault {
     Fault::client("InvalidArgument", message)
 }
 
+/// The value of an argument of the request is not allowed: which one, and what it was.
+pub(super) fn invalid_argument(name: &str, value: &str, message: impl Into<String>) -> Fault {
+    let shown: String = value.chars().take(1_024).collect();
+    with(with(invalid(message), "ArgumentName", name), "ArgumentValue", shown)
+}
+
+/// Nothing here has versions.
+pub(super) fn invalid_version(version: &str) -> Fault {
+    invalid_argument("versionId", version, "Invalid version id specified")
+}
+
 /// A request makes no sense.
 pub(super) fn invalid_request(message: impl Into<String>) -> Fault {
     Fault::client("InvalidRequest", message)
@@ -96,6 +109,13 @@ pub(super) fn not_implemented(what: &str) -> Fault {
     let message =
         format!("A header or parameter you provided implies functionality that is not implemented: {what}");
     Fault::client("NotImplemented", message).with_status(StatusCode::NOT_IMPLEMENTED)
+}
+
+/// S3 itself takes only some values of a header, or not two headers together.
+pub(super) fn unaccepted(headers: &str, why: impl Into<String>) -> Fault {
+    let message = "A header you provided implies functionality that is not implemented";
+    let fault = Fault::client("NotImplemented", message).with_status(StatusCode::NOT_IMPLEMENTED);
+    with(with(fault, "Header", headers), "additionalMessage", why)
 }
 
 pub(super) fn no_such_bucket(bucket: &BucketName) -> Fault {
@@ -118,6 +138,14 @@ pub(super) fn no_such_upload(id: &str) -> Fault {
 pub(super) fn precondition_failed() -> Fault {
     let message = "At least one of the pre-conditions you specified did not hold";
     Fault::client("PreconditionFailed", message).with_status(StatusCode::PRECONDITION_FAILED)
+}
+
+/// Something else was done to the object meanwhile, so that a condition cannot be decided.
+pub(super) fn conflict(key: &BlobKey, condition: &str) -> Fault {
+    let message =
+        "The conditional request cannot succeed due to a conflicting operation against this resource.";
+    let fault = Fault::client("ConditionalRequestConflict", message).with_status(StatusCode::CONFLICT);
+    with(with(fault, "Condition", condition), "Key", key.as_str())
 }
 
 /// A body has another checksum than the one that came with it.

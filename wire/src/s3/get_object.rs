@@ -1,14 +1,14 @@
 //! GetObject.
 
 use anabranch_model::Error;
-use anabranch_model::blob::{BlobKey, BlobMeta, BucketName, ChecksumScope, Checksums, GetOptions, Range};
-use http::header::CONTENT_RANGE;
+use anabranch_model::blob::{BlobMeta, ChecksumScope, Checksums, GetOptions, Range};
+use http::header::{CONTENT_RANGE, RANGE};
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use super::answer::{empty, head, identify, streamed};
 use super::checksum;
-use super::errors::{fault, invalid_request};
-use super::headers::{range, read_conditions, set};
+use super::errors::{fault, invalid_request, with};
+use super::headers::{range, read_conditions, set, unmet_read};
 use super::rest::Rest;
 use crate::context::Context;
 use crate::fault::Fault;
@@ -21,12 +21,12 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     let partial = options.range.is_some();
     let blob = match context.ports.blobs.get(bucket, key, options).await {
         Ok(blob) => blob,
-        Err(error) => return refused(context, bucket, key, error).await,
+        Err(error) => return refused(context, rest, error).await,
     };
     let status = if partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
     let mut response = streamed(status, blob.body);
     let headers = response.headers_mut();
-    head(headers, &blob.meta, blob.range.end - blob.range.start, &rest.query);
+    head(headers, &blob.meta, blob.range.end - blob.range.start, &rest.query)?;
     describe(headers, rest, &blob.meta, (partial, &blob.range), blob.part.as_ref())?;
     Ok(response)
 }
@@ -75,19 +75,23 @@ pub(super) fn describe(
 }
 
 /// Why the object is not answered. That a reader has it already tells which one it is.
-pub(super) async fn refused(
-    context: &Context,
-    bucket: &BucketName,
-    key: &BlobKey,
-    error: Error,
-) -> Result<Response<Body>, Fault> {
+pub(super) async fn refused(context: &Context, rest: &Rest, error: Error) -> Result<Response<Body>, Fault> {
+    let (bucket, key) = rest.object()?;
     match error {
+        Error::PreconditionFailed(_) => Err(unmet_read(&rest.headers, "", &error)),
+        Error::RangeInvalid { .. } => {
+            let asked = rest.header(RANGE.as_str())?.unwrap_or("");
+            Err(with(fault(error), "RangeRequested", asked))
+        }
         Error::NotModified(_) => {
             let meta = context.ports.blobs.head(bucket, key).await.map_err(fault)?;
             Ok(not_modified(&meta))
         }
-        Error::PartNotFound(_) => {
+        Error::PartNotFound(asked) => {
+            let parts = context.ports.blobs.head(bucket, key).await.map_err(fault)?.parts.unwrap_or(1);
             let fault = Fault::client("InvalidPartNumber", "The requested partnumber is not satisfiable");
+            let fault = with(fault, "ActualPartCount", parts.to_string());
+            let fault = with(fault, "PartNumberRequested", asked.to_string());
             Err(fault.with_status(StatusCode::RANGE_NOT_SATISFIABLE))
         }
         error => Err(fault(error)),

@@ -54,8 +54,8 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
 /// A page of the parts that an object was put in.
 struct Parts {
     count: u16,
-    /// The part behind which the page begins.
-    marker: u16,
+    /// The part behind which the page begins, as it was asked for: there may be none behind it.
+    marker: usize,
     limit: usize,
     /// The bytes and the checksums of each part of the page; none of an object whose checksum is not made of those of its
     /// parts.
@@ -66,10 +66,10 @@ impl Parts {
     fn write(&self, xml: &mut Xml) {
         xml.value("PartsCount", self.count);
         let Some(listed) = &self.listed else { return };
-        let last = self.marker + listed.len() as u16;
+        let last = if listed.is_empty() { 0 } else { self.marker + listed.len() };
         xml.value("PartNumberMarker", self.marker);
         xml.value("NextPartNumberMarker", last).value("MaxParts", self.limit);
-        xml.value("IsTruncated", last < self.count && self.limit > 0);
+        xml.value("IsTruncated", last > 0 && last < usize::from(self.count));
         for (number, (size, checksums)) in (self.marker + 1..).zip(listed) {
             xml.element("Part", |xml| {
                 xml.value("PartNumber", number).value("Size", size);
@@ -90,7 +90,7 @@ async fn parts(context: &Context, rest: &Rest, meta: &BlobMeta) -> Result<Option
         },
     };
     let limit = number("x-amz-max-parts", PAGE_ENTRIES_MAX)?.min(PAGE_ENTRIES_MAX);
-    let marker = number("x-amz-part-number-marker", 0)?.min(usize::from(count)) as u16;
+    let marker = number("x-amz-part-number-marker", 0)?;
     if meta.checksums.is_empty() || meta.checksums.scope() == ChecksumScope::Body {
         return Ok(Some(Parts { count, marker, limit, listed: None }));
     }
@@ -98,8 +98,8 @@ async fn parts(context: &Context, rest: &Rest, meta: &BlobMeta) -> Result<Option
     let same = ETagMatch::OneOf(vec![meta.etag.clone()]);
     let conditions = ReadConditions { if_match: Some(same), ..ReadConditions::default() };
     let mut listed = Vec::new();
-    for number in (marker + 1..=count).take(limit) {
-        let part = PartNumber::new(u64::from(number)).map_err(fault)?;
+    for number in (marker + 1..=usize::from(count)).take(limit) {
+        let part = PartNumber::new(number as u64).map_err(fault)?;
         let options = GetOptions { range: Some(Range::Part(part)), conditions: conditions.clone() };
         let blob = context.ports.blobs.get(bucket, key, options).await.map_err(replaced)?;
         listed.push((blob.range.end - blob.range.start, blob.part.unwrap_or_default()));

@@ -2,7 +2,7 @@
 
 use http::{HeaderName, Response, StatusCode};
 
-use super::answer::empty;
+use super::answer::{ARN, arn, empty};
 use super::errors::fault;
 use super::headers::set;
 use super::rest::Rest;
@@ -16,7 +16,7 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     let mut response = empty(StatusCode::OK);
     let headers = response.headers_mut();
     set(headers, HeaderName::from_static("x-amz-bucket-region"), &context.region);
-    set(headers, HeaderName::from_static("x-amz-bucket-arn"), &format!("arn:aws:s3:::{bucket}"));
+    set(headers, ARN, &arn(bucket));
     set(headers, HeaderName::from_static("x-amz-access-point-alias"), "false");
     Ok(response)
 }

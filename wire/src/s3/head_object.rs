@@ -29,11 +29,11 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     };
     let (meta, bytes, part) = match found {
         Ok(found) => found,
-        Err(error) => return refused(context, bucket, key, error).await,
+        Err(error) => return refused(context, rest, error).await,
     };
     let mut response = empty(if partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK });
     let headers = response.headers_mut();
-    head(headers, &meta, bytes.end - bytes.start, &rest.query);
+    head(headers, &meta, bytes.end - bytes.start, &rest.query)?;
     describe(headers, rest, &meta, (partial, &bytes), part.as_ref())?;
     Ok(response)
 }

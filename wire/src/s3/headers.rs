@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_model::Timestamp;
 use anabranch_model::blob::{ETag, ETagMatch, Header, Properties, Range, ReadConditions, WriteCondition};
 use anabranch_model::limits::BLOB_METADATA_BYTES_MAX;
+use anabranch_model::{Error, Timestamp};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::HeaderMap;
@@ -13,7 +13,7 @@ use http::header::{
     HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, RANGE,
 };
 
-use super::errors::{invalid, invalid_request, not_implemented};
+use super::errors::{invalid, precondition_failed, unaccepted, with};
 use super::moment::parse_http_date;
 use crate::fault::Fault;
 
@@ -107,7 +107,8 @@ fn spelled(value: &str) -> String {
 
 /// Sets a header, if the value can be one.
 pub(super) fn set(headers: &mut HeaderMap, name: impl Into<HeaderName>, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
+    // What is no ASCII goes out as it came in: UTF-8, byte by byte.
+    if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         headers.insert(name.into(), value);
     }
 }
@@ -135,11 +136,36 @@ pub(super) fn write_condition(headers: &HeaderMap) -> Result<WriteCondition, Fau
     match (text(headers, IF_MATCH.as_str())?, text(headers, IF_NONE_MATCH.as_str())?) {
         (None, None) => Ok(WriteCondition::None),
         (None, Some("*")) => Ok(WriteCondition::IfAbsent),
-        (None, Some(_)) => Err(not_implemented("If-None-Match with a tag")),
+        (None, Some(_)) => Err(unaccepted(
+            "If-None-Match",
+            "We don't accept the provided value of If-None-Match header for this API",
+        )),
         (Some("*"), None) => Ok(WriteCondition::IfPresent),
         (Some(tag), None) => etag(tag).map(WriteCondition::IfMatch),
-        (Some(_), Some(_)) => Err(invalid_request("If-Match and If-None-Match exclude each other")),
+        (Some(_), Some(_)) => Err(unaccepted(
+            "If-Match,If-None-Match",
+            "Multiple conditional request headers present in the request",
+        )),
     }
+}
+
+/// A fault that names the condition on a write which did not hold, if that is why.
+pub(super) fn unmet(headers: &HeaderMap, fault: Fault) -> Fault {
+    let name = if headers.contains_key(IF_MATCH) { "If-Match" } else { "If-None-Match" };
+    if fault.code == "PreconditionFailed" { with(fault, "Condition", name) } else { fault }
+}
+
+/// The same for a condition on a read. Of those that ask whether a reader has the object already this is only about the
+/// source of a copy: everybody else is told so.
+pub(super) fn unmet_read(headers: &HeaderMap, prefix: &str, error: &Error) -> Fault {
+    let given = |name: &str| headers.contains_key(format!("{prefix}{name}").to_ascii_lowercase());
+    let name = match error {
+        Error::NotModified(_) if given("If-None-Match") => "If-None-Match",
+        Error::NotModified(_) => "If-Modified-Since",
+        _ if given("If-Match") => "If-Match",
+        _ => "If-Unmodified-Since",
+    };
+    with(precondition_failed(), "Condition", format!("{prefix}{name}"))
 }
 
 /// A tag, with quotes or without.
@@ -243,7 +269,7 @@ mod tests {
         assert_eq!(write(&[("if-none-match", "*")]), Ok(WriteCondition::IfAbsent));
         assert_eq!(write(&[("if-none-match", "\"abc\"")]), Err("NotImplemented".into()));
         assert_eq!(write(&[("if-match", "\"abc\"")]), Ok(WriteCondition::IfMatch(tag)));
-        assert_eq!(write(&[("if-match", "*"), ("if-none-match", "*")]), Err("InvalidRequest".into()));
+        assert_eq!(write(&[("if-match", "*"), ("if-none-match", "*")]), Err("NotImplemented".into()));
     }
 
     #[test]

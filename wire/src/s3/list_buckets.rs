@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::Response;
 
-use super::answer::{document, owner};
+use super::answer::{arn, document, owner};
 use super::errors::{fault, invalid};
 use super::moment::iso;
 use super::rest::Rest;
@@ -35,7 +35,7 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
                 xml.element("Bucket", |xml| {
                     xml.value("Name", bucket.name.as_str()).value("CreationDate", iso(bucket.created_at));
                     xml.value("BucketRegion", &context.region);
-                    xml.value("BucketArn", format!("arn:aws:s3:::{}", bucket.name));
+                    xml.value("BucketArn", arn(&bucket.name));
                 });
             }
         });

@@ -23,6 +23,17 @@ struct Found {
     next: Option<(String, String)>,
 }
 
+impl Found {
+    /// Where a listing would go on: on the last page, too, that is behind the last upload.
+    fn marker(&self) -> (&str, &str) {
+        match (&self.next, self.uploads.last()) {
+            (Some((key, id)), _) => (key, id),
+            (None, Some(last)) => (last.upload.key.as_str(), last.upload.id.as_str()),
+            (None, None) => ("", ""),
+        }
+    }
+}
+
 pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
     let query = &rest.query;
     let bucket = rest.bucket()?;
@@ -37,9 +48,9 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
         xml.value("Bucket", bucket.as_str());
         xml.value("KeyMarker", shown.key(query.get("key-marker").unwrap_or("")));
         xml.value("UploadIdMarker", query.get("upload-id-marker").unwrap_or(""));
-        let (key, id) = found.next.clone().unwrap_or_default();
-        xml.value("NextKeyMarker", shown.key(&key)).value("NextUploadIdMarker", id);
-        xml.value("Prefix", shown.key(query.get("prefix").unwrap_or("")));
+        let (key, id) = found.marker();
+        xml.value("NextKeyMarker", shown.key(key)).value("NextUploadIdMarker", id);
+        xml.optional("Prefix", query.filled("prefix").map(|prefix| shown.key(prefix)));
         xml.optional("Delimiter", delimiter.map(|delimiter| shown.key(delimiter)));
         xml.value("MaxUploads", limit).value("IsTruncated", found.next.is_some());
         shown.declare(xml);
@@ -80,7 +91,7 @@ async fn find(context: &Context, rest: &Rest, delimiter: Option<&str>, limit: us
             let shared = shared(&key, prefix, delimiter);
             // What the page before showed, or this one has shown already.
             if shared.is_some_and(|shared| {
-                shared == marker || found.prefixes.last().is_some_and(|last| last == shared)
+                marker.starts_with(shared) || found.prefixes.last().is_some_and(|last| last == shared)
             }) {
                 continue;
             }

@@ -12,7 +12,7 @@ use crate::receive::Body;
 pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Body>, Fault> {
     let listing = Listing::of(rest)?;
     let marker = rest.query.get("marker").unwrap_or("");
-    let page = listing.page(context, rest, listing.after(marker)).await?;
+    let page = listing.page(context, rest, listing.behind(marker)).await?;
     let bucket = rest.bucket()?.as_str();
     Ok(document("ListBucketResult", |xml| {
         listing.head(xml, bucket, &page);

@@ -6,7 +6,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::Response;
 
 use super::answer::document;
-use super::errors::invalid;
+use super::errors::{invalid, with};
 use super::listing::Listing;
 use super::rest::Rest;
 use crate::context::Context;
@@ -17,10 +17,12 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     let listing = Listing::of(rest)?;
     let token = rest.query.get("continuation-token");
     let start_after = rest.query.filled("start-after");
-    let after = match token.filter(|token| !token.is_empty()) {
+    let after = match token {
         Some(token) => Some(open(token)?),
         None => start_after.and_then(|key| listing.after(key)),
     };
+    // Where a token says where to go on, this does not.
+    let start_after = start_after.filter(|_| token.is_none());
     let page = listing.page(context, rest, after).await?;
     let bucket = rest.bucket()?.as_str();
     let owners = rest.query.get("fetch-owner").is_some_and(|wanted| wanted.eq_ignore_ascii_case("true"));
@@ -50,7 +52,10 @@ fn open(token: &str) -> Result<ListAfter, Fault> {
         Some(key) => BlobKey::new(key).ok().map(ListAfter::Key),
         None => text.strip_prefix('p').map(|prefix| ListAfter::Prefix(prefix.to_owned())),
     };
-    after.ok_or_else(|| invalid("The continuation token provided is incorrect"))
+    after.ok_or_else(|| {
+        let fault = invalid("The continuation token provided is incorrect");
+        with(fault, "ArgumentName", "continuation-token")
+    })
 }
 
 #[cfg(test)]

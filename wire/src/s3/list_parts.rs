@@ -10,7 +10,7 @@ use super::errors::{fault, invalid, no_such_upload};
 use super::listing::Shown;
 use super::moment::iso;
 use super::rest::Rest;
-use super::uploading::summary;
+use super::uploading::{shown as part_checksums, summary};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::receive::Body;
@@ -45,7 +45,7 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
             xml.element("Part", |xml| {
                 xml.value("PartNumber", part.number).value("LastModified", iso(part.modified_at));
                 xml.value("ETag", quoted(&part.etag)).value("Size", part.size);
-                checksum::list(xml, &part.checksums, None);
+                checksum::list(xml, &part_checksums(part, found.checksum), None);
             });
         }
     }))

@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::answer::{owner, quoted};
 use super::checksum;
-use super::errors::{fault, invalid};
+use super::errors::{fault, invalid_argument};
 use super::moment::iso;
 use super::rest::Rest;
 use super::xml::Xml;
@@ -31,10 +31,13 @@ pub(super) enum Shown {
 impl Shown {
     /// How a request wants keys to be shown.
     pub(super) fn of(rest: &Rest) -> Result<Self, Fault> {
-        match rest.query.filled("encoding-type") {
+        match rest.query.get("encoding-type") {
             None => Ok(Shown::Plain),
             Some("url") => Ok(Shown::Encoded),
-            Some(_) => Err(invalid("Invalid Encoding Method specified in Request")),
+            Some(other) => {
+                let message = "Invalid Encoding Method specified in Request";
+                Err(invalid_argument("encoding-type", other, message))
+            }
         }
     }
 
@@ -87,6 +90,15 @@ impl Listing {
             end -= 1;
         }
         BlobKey::new(&last[..end]).ok().map(ListAfter::Key)
+    }
+
+    /// Where a listing goes on behind a marker. One below a prefix stands for all that the prefix stands for.
+    pub(super) fn behind(&self, marker: &str) -> Option<ListAfter> {
+        let below = self.delimiter.as_deref().and_then(|delimiter| {
+            let at = marker.strip_prefix(self.prefix.as_str())?.find(delimiter)?;
+            marker.get(..self.prefix.len() + at + delimiter.len())
+        });
+        below.map_or_else(|| self.after(marker), |prefix| Some(ListAfter::Prefix(prefix.to_owned())))
     }
 
     /// One page. Who wants no entries gets none, and no promise of more.
@@ -180,6 +192,11 @@ mod tests {
         assert_eq!(listing("", Some("/")).after("a/b/"), key("a/b/"));
         assert_eq!(listing("", None).after("a/"), key("a/"));
         assert_eq!(listing("", None).after(""), None);
+        assert_eq!(listing("", Some("/")).behind("a/b"), prefix("a/"));
+        assert_eq!(listing("a/", Some("/")).behind("a/b/c"), prefix("a/b/"));
+        assert_eq!(listing("a/", Some("/")).behind("a/b"), key("a/b"));
+        assert_eq!(listing("", None).behind("a/b"), key("a/b"));
+        assert_eq!(listing("", Some("/")).behind(""), None);
         let long = "ä".repeat(600);
         assert_eq!(listing("", None).after(&long), key(&"ä".repeat(512)));
     }

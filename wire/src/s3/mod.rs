@@ -51,7 +51,7 @@ mod put_object;
 mod upload_part;
 mod upload_part_copy;
 
-use http::header::{CONNECTION, HeaderValue};
+use http::header::{CONNECTION, HeaderName, HeaderValue, SERVER};
 use http::request::Parts;
 use http::{Method, Response, Version};
 use http_body_util::{BodyExt, Empty};
@@ -60,13 +60,13 @@ use crate::auth::{Keys, is_presigned, verify};
 use crate::context::Context;
 use crate::dispatch::Service;
 use crate::fault::Fault;
-use crate::protocol::{Protocol, render_fault};
+use crate::protocol::{HOST_ID, HOST_NAME, Protocol, render_fault};
 use crate::receive::Body;
 
 use address::Target;
 use body::{Incoming, Payload};
 use query::Query;
-use rest::{Rest, hoisted};
+use rest::{Rest, forget_unsigned_hash, hoisted};
 
 /// The table of the service: which operations it has, and who does them.
 macro_rules! operations {
@@ -142,6 +142,19 @@ pub(crate) async fn respond(
     parts: Parts,
     body: Body,
 ) -> (Option<&'static str>, Response<Body>) {
+    let (operation, mut response) = respond_without_name(context, entrance, parts, body).await;
+    for name in [HeaderName::from_static(HOST_ID), SERVER] {
+        response.headers_mut().insert(name, HeaderValue::from_static(HOST_NAME));
+    }
+    (operation, response)
+}
+
+async fn respond_without_name(
+    context: &Context,
+    entrance: &Entrance<'_>,
+    parts: Parts,
+    body: Body,
+) -> (Option<&'static str>, Response<Body>) {
     let (method, version) = (parts.method.clone(), parts.version);
     let incoming = Incoming::new(&parts.headers, body);
     let (operation, answered) = match rest(context, entrance, parts, incoming.clone()) {
@@ -178,6 +191,9 @@ fn rest(
     let target = Target::of(&parts, entrance.hosts)?;
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
     let presigned = is_presigned(parts.uri.query().unwrap_or(""));
+    if presigned {
+        forget_unsigned_hash(&mut parts.headers, &query);
+    }
     let payload = headers::text(&parts.headers, "x-amz-content-sha256")?;
     let payload = payload.or_else(|| query.get("X-Amz-Content-Sha256")).unwrap_or("UNSIGNED-PAYLOAD");
     let seed = verify(entrance.keys, context.clock.now(), &parts, "s3", payload)

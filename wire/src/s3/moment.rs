@@ -8,9 +8,9 @@ pub(super) fn http_date(moment: Timestamp) -> String {
     DateTimePrinter::new().timestamp_to_rfc9110_string(&of(moment)).unwrap_or_default()
 }
 
-/// `2026-11-15T18:15:00.000Z`
+/// `2026-11-15T18:15:00.000Z`: whole seconds, so that a document says the same as the header of the object.
 pub(super) fn iso(moment: Timestamp) -> String {
-    of(moment).strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+    of(moment).strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string()
 }
 
 /// A date in a header. What is no date counts as none, as HTTP has it.
@@ -33,7 +33,7 @@ mod tests {
     fn moments_have_two_spellings() {
         let moment = Timestamp::from_millis(1_794_766_500_123);
         assert_eq!(http_date(moment), "Sun, 15 Nov 2026 18:15:00 GMT");
-        assert_eq!(iso(moment), "2026-11-15T18:15:00.123Z");
+        assert_eq!(iso(moment), "2026-11-15T18:15:00.000Z");
         let second = Some(Timestamp::from_millis(1_794_766_500_000));
         for text in
             ["Sun, 15 Nov 2026 18:15:00 GMT", "Sun, 15 Nov 2026 19:15:00 +0100", "2026-11-15T18:15:00Z"]

@@ -6,7 +6,7 @@ use http::{Response, StatusCode};
 
 use super::answer::{empty, quoted};
 use super::checksum;
-use super::headers::{properties, set, write_condition};
+use super::headers::{properties, set, unmet, write_condition};
 use super::rest::Rest;
 use crate::context::Context;
 use crate::fault::Fault;
@@ -27,7 +27,7 @@ pub(super) async fn handle(context: &Context, rest: &Rest) -> Result<Response<Bo
     let put = context.ports.blobs.put(bucket, key, rest.payload.stream(), options).await;
     let meta = match put {
         Ok(meta) => meta,
-        Err(error) => return Err(rest.payload.blame(error).await),
+        Err(error) => return Err(unmet(&rest.headers, rest.payload.blame(error).await)),
     };
     let mut response = empty(StatusCode::OK);
     let headers = response.headers_mut();

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::address::Target;
 use super::body::Payload;
-use super::errors::{invalid, no_such_upload, not_implemented};
+use super::errors::{invalid, invalid_argument, invalid_version, no_such_upload, not_implemented, with};
 use super::headers::text;
 use super::query::Query;
 use crate::context::ACCOUNT;
@@ -52,9 +52,11 @@ impl Rest {
 
     /// The part that the request is about.
     pub(super) fn part_number(&self) -> Result<PartNumber, Fault> {
-        let number = self.query.get("partNumber").and_then(|text| text.parse().ok()).unwrap_or(0);
-        PartNumber::new(number)
-            .map_err(|_| invalid("Part number must be an integer between 1 and 10000, inclusive"))
+        let text = self.query.get("partNumber").unwrap_or("");
+        PartNumber::new(text.parse().unwrap_or(0)).map_err(|_| {
+            let message = "Part number must be an integer between 1 and 10000, inclusive";
+            invalid_argument("partNumber", text, message)
+        })
     }
 
     /// Says again what the request demanded and was granted.
@@ -71,7 +73,7 @@ impl Rest {
             check_demand(name, value)?;
         }
         match self.query.filled("versionId") {
-            Some(version) if version != "null" => Err(invalid("Invalid version id specified")),
+            Some(version) if version != "null" => Err(invalid_version(version)),
             _ => Ok(()),
         }
     }
@@ -81,6 +83,22 @@ impl Rest {
 const ENCRYPTION: &str = "x-amz-server-side-encryption";
 /// The service's own keys. Whether the disk encrypts is the disk's affair; to clients it makes no difference.
 const KEPT_ENCRYPTION: &str = "AES256";
+
+/// The classes that S3 knows.
+const STORAGE_CLASSES: [&str; 12] = [
+    "",
+    "DEEP_ARCHIVE",
+    "EXPRESS_ONEZONE",
+    "FSX_ONTAP",
+    "FSX_OPENZFS",
+    "GLACIER",
+    "GLACIER_IR",
+    "INTELLIGENT_TIERING",
+    "ONEZONE_IA",
+    "REDUCED_REDUNDANCY",
+    "STANDARD",
+    "STANDARD_IA",
+];
 
 fn check_demand(name: &str, value: &str) -> Result<(), Fault> {
     let refused = match name {
@@ -92,6 +110,10 @@ fn check_demand(name: &str, value: &str) -> Result<(), Fault> {
         "x-amz-expected-bucket-owner" | "x-amz-source-expected-bucket-owner" if value != ACCOUNT => {
             let fault = Fault::client("AccessDenied", "Access Denied: the bucket has another owner");
             return Err(fault.with_status(StatusCode::FORBIDDEN));
+        }
+        "x-amz-storage-class" if !STORAGE_CLASSES.contains(&value) => {
+            let fault = Fault::client("InvalidStorageClass", "The storage class you specified is not valid");
+            return Err(with(fault, "StorageClassRequested", value));
         }
         "x-amz-storage-class" => !["", "STANDARD"].contains(&value),
         "x-amz-object-ownership" => !["", "BucketOwnerEnforced"].contains(&value),
@@ -112,7 +134,18 @@ fn no_lists() -> Fault {
     Fault::client("AccessControlListNotSupported", "The bucket does not allow ACLs")
 }
 
-/// In an address that was signed beforehand, headers of AWS may stand in the query.
+/// Who signed an address did not know the body, and many who use it say of it what they always say. That counts only where
+/// the signature covers it.
+pub(super) fn forget_unsigned_hash(headers: &mut HeaderMap, query: &Query) {
+    const HASH: &str = "x-amz-content-sha256";
+    let mut signed = query.get("X-Amz-SignedHeaders").unwrap_or("").split(';');
+    if !signed.any(|name| name.eq_ignore_ascii_case(HASH)) {
+        headers.remove(HASH);
+    }
+}
+
+/// In an address that was signed beforehand, headers of AWS may stand in the query, and so may conditions: one that was not
+/// seen would let somebody replace what he must not.
 pub(super) fn hoisted(headers: &mut HeaderMap, query: &Query) {
     const SIGNATURE: [&str; 8] = [
         "x-amz-algorithm",
@@ -124,9 +157,11 @@ pub(super) fn hoisted(headers: &mut HeaderMap, query: &Query) {
         "x-amz-security-token",
         "x-amz-user-agent",
     ];
+    const CONDITIONS: [&str; 4] = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
     for (name, value) in query.iter() {
         let name = name.to_ascii_lowercase();
-        if !name.starts_with("x-amz-") || SIGNATURE.contains(&name.as_str()) {
+        let ours = name.starts_with("x-amz-") && !SIGNATURE.contains(&name.as_str());
+        if !ours && !CONDITIONS.contains(&name.as_str()) {
             continue;
         }
         let header = HeaderName::try_from(name).ok().zip(HeaderValue::from_str(value).ok());

@@ -1,6 +1,9 @@
 //! What the operations on uploads in parts share.
 
-use anabranch_model::blob::{Part, Upload, UploadAfter, UploadListOptions, UploadSummary};
+use anabranch_model::blob::{
+    BodyOptions, ChecksumAlgorithm, ChecksumScope, Checksums, Part, Upload, UploadAfter, UploadListOptions,
+    UploadSummary,
+};
 use anabranch_model::limits::PAGE_ENTRIES_MAX;
 
 use super::errors::fault;
@@ -24,6 +27,24 @@ pub(super) async fn summary(context: &Context, upload: &Upload) -> Result<Option
             None => return Ok(None),
         }
     }
+}
+
+/// How the body of a part is taken: an object whose upload was begun with no checksum gets one that is made of those of
+/// its parts, so each of them needs it.
+pub(super) fn with_checksum(
+    begun: Option<(ChecksumAlgorithm, ChecksumScope)>,
+    mut body: BodyOptions,
+) -> BodyOptions {
+    if begun.is_none() {
+        body.computed.insert(ChecksumAlgorithm::Crc64Nvme);
+    }
+    body
+}
+
+/// The checksums of a part that are shown: those of the algorithm that its upload was begun with. What else there is was
+/// between the one who put the part and this server.
+pub(super) fn shown(part: &Part, begun: Option<(ChecksumAlgorithm, ChecksumScope)>) -> Checksums {
+    begun.and_then(|(algorithm, _)| part.checksums.get(algorithm)).into_iter().collect()
 }
 
 /// All parts of an upload.

@@ -71,7 +71,7 @@ pub fn request(line: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> 
     let (method, path) = line.split_once(' ').expect("a method and a path");
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
-        request = request.header(*name, *value);
+        request = request.header(*name, value.as_bytes());
     }
     request.body(Full::new(body.into())).expect("a request")
 }
