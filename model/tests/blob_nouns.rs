@@ -100,9 +100,13 @@ fn metadata_is_measured_with_its_names() {
     for (name, value) in [("", "v"), ("Name", "v"), ("a:b", "v"), ("a b", "v"), ("a", "v\r\nx: y")] {
         refusal(properties(&[(name, value)]).check());
     }
-    for value in ["a\nb", "\u{fc}"] {
-        let headers = BTreeMap::from([(Header::ContentType, value.to_string())]);
-        refusal(Properties { headers, ..Properties::default() }.check());
+    let headed = |value: &str| {
+        let headers = BTreeMap::from([(Header::ContentDisposition, value.to_string())]);
+        Properties { headers, ..Properties::default() }.check()
+    };
+    headed("attachment; filename=Zürich").expect("UTF-8");
+    for value in ["a\nb", "a\u{7f}", "\u{85}"] {
+        refusal(headed(value));
     }
 }
 
