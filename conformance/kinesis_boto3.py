@@ -387,7 +387,8 @@ def bad_input_gets_the_error_of_the_service(_):
     refused("ValidationException", kinesis.create_stream, StreamName="a/b", ShardCount=1)
     refused("ValidationException", kinesis.create_stream, StreamName="x" * 129, ShardCount=1)
     refused("ValidationException", kinesis.create_stream, StreamName="none", ShardCount=0)
-    refused("InvalidArgumentException", kinesis.create_stream, StreamName="none")
+    refused("InvalidArgumentException", kinesis.create_stream, StreamName="none",
+            StreamModeDetails={"StreamMode": "PROVISIONED"})
     refused("SerializationException", kinesis.create_stream, StreamName=["x"], ShardCount=1)
     missing = refused("ResourceNotFoundException", kinesis.describe_stream, StreamName="nothing")
     assert missing == "Stream nothing under account 000000000000 not found.", missing
