@@ -13,18 +13,22 @@ use parking_lot::{Mutex, RwLock};
 
 use super::counts::Shown;
 use super::frame::Frame;
-use super::held::Queue;
+use super::held::{Accepted, Queue};
 use super::keys::{self, Place};
 use super::options::{MoveRow, QueueRow};
 use super::place::timestamp;
-use super::stored::{State, Waiting, corrupt};
+use super::stored::{HEAD_BYTES, State, Waiting, corrupt};
+use super::window;
 use crate::core::Core;
 use crate::journal::Urgency;
 use crate::rows::accept::next_number_key;
-use crate::rows::{Change, Order, Rows, Space};
+use crate::rows::{Change, Order, Rows, Snapshot, Space};
 
 /// What a row of the catalogue takes in memory, about.
 pub const QUEUE_BYTES: usize = 2_048;
+
+/// Messages that are looked at in one go when a queue is loaded.
+const LOADED: usize = 4_096;
 
 /// All queues.
 pub struct Queues {
@@ -88,6 +92,9 @@ impl Queues {
                 held.counts.add(if fifo { shown_by_state(row)? } else { shown_by_waiting(key, row)? });
                 Ok(ControlFlow::Continue(()))
             })?;
+            if !fifo {
+                held.load_unlisted(&snapshot)?;
+            }
             let from = keys::moves(queue.born);
             let end = keys::behind(&from);
             let bounds = (Bound::Included(&from[..]), Bound::Excluded(&end[..]));
@@ -98,6 +105,36 @@ impl Queues {
             drop(held);
             self.by_name.write().insert(name, Arc::new(queue));
         }
+        Ok(())
+    }
+}
+
+impl Accepted {
+    /// Counts the messages that have no row in the order of visibility.
+    fn load_unlisted(&mut self, snapshot: &Snapshot) -> Result<()> {
+        let scan = |from: &Bytes, end: &Bytes, order: Order, limit: usize| {
+            let (mut rows, bounds) = (Vec::new(), (Bound::Included(&from[..]), Bound::Excluded(&end[..])));
+            snapshot.range(bounds, order, |key, row| {
+                let head = &row[..row.len().min(HEAD_BYTES)];
+                rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(head)));
+                Ok(if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+            })?;
+            Ok(rows)
+        };
+        let (from, end) = keys::states(self.number);
+        let last = scan(&from, &end, Order::Backward, 1)?;
+        self.received_to = last.first().and_then(|(key, _)| keys::place_of(key)).unwrap_or(Place::FIRST);
+        let (mut first, mut from) = (None, Some(Place::FIRST));
+        while let Some(place) = from {
+            let forward = |from: &Bytes, end: &Bytes, limit| scan(from, end, Order::Forward, limit);
+            let found = window::unlisted(self.number, place, self.received_to, LOADED, forward)?;
+            first = first.or(found.places.first().copied());
+            for place in &found.places {
+                self.counts.add(Shown { due: place.sent_at, received: false });
+            }
+            from = found.to.map(Place::next);
+        }
+        self.unlisted_from = first.unwrap_or(Place::LAST);
         Ok(())
     }
 }

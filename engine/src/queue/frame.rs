@@ -16,7 +16,6 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::counts::Shown;
 use super::held::{self, Accepted, Queue};
-use super::keys;
 use super::options::MoveRow;
 use crate::core::{Attempt, Core};
 use crate::journal::Urgency;
@@ -240,16 +239,7 @@ impl<'a> Frame<'a> {
         if let Some((name, attempt)) = self.attempt.take() {
             held.attempts.insert(name, attempt);
         }
-        for Change { key, value, .. } in changes {
-            let key = key.exact();
-            match key.get(9..11) {
-                Some(b"qw") => held.window.accept(key, value.as_ref()),
-                Some(b"qb") if value.is_some() => {
-                    held.oldest = keys::place_of(key).map_or(held.oldest, |at| at.min(held.oldest));
-                }
-                _ => {}
-            }
-        }
+        changes.iter().for_each(|change| held.notice(change));
         let rows = changes.iter().map(|change| (change.key.exact().clone(), change.value.clone()));
         held.remember(position, rows);
     }

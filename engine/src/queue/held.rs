@@ -52,6 +52,10 @@ pub struct Accepted {
     pub window: Window,
     /// No message lies before this place.
     pub oldest: Place,
+    /// No message that nobody has received and that has no row in the order of visibility lies before this place.
+    pub unlisted_from: Place,
+    /// No message behind this place was received.
+    pub received_to: Place,
     /// What receives that can be repeated gave lately.
     pub attempts: HashMap<String, Attempt>,
     /// Moves out of the queue, the oldest first.
@@ -92,7 +96,9 @@ impl Queue {
             counts: Counts::default(),
             now: 0,
             window: Window::new(row.number),
-            oldest: Place::from_u128(0),
+            oldest: Place::FIRST,
+            unlisted_from: Place::FIRST,
+            received_to: Place::FIRST,
             attempts: HashMap::new(),
             moves: Vec::new(),
             pending: BTreeMap::new(),
@@ -192,6 +198,6 @@ impl Accepted {
         self.counts = Counts::default();
         self.counts.at(now);
         self.window = Window::new(number);
-        self.oldest = Place::from_u128(0);
+        (self.oldest, self.unlisted_from, self.received_to) = (Place::FIRST, Place::FIRST, Place::FIRST);
     }
 }

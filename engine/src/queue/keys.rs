@@ -16,6 +16,9 @@ const GROUP: u8 = b'g';
 /// Bytes of the longest key without a name in it, so that a key is made in one piece.
 const KEY_BYTES: usize = 33;
 
+/// Bytes of the key of a row `waiting` that has not changed.
+const UNLISTED_BYTES: usize = 29;
+
 /// Digits of an identifier, and what stands between their groups.
 const DIGITS: usize = 32 + 4;
 
@@ -31,6 +34,16 @@ pub struct Place {
 }
 
 impl Place {
+    /// No message lies before it.
+    pub const FIRST: Place = Place { sent_at: 0, position: 0, index: 0 };
+    /// No message lies behind it.
+    pub const LAST: Place = Place { sent_at: (1 << 48) - 1, position: u64::MAX, index: u16::MAX };
+
+    /// The place behind this one.
+    pub fn next(self) -> Place {
+        Place::from_u128(self.to_u128().saturating_add(1))
+    }
+
     /// The number of the message in a queue that keeps an order.
     pub fn sequence(&self) -> SequenceNumber {
         SequenceNumber::from_u128(u128::from(self.position) << 16 | u128::from(self.index))
@@ -186,6 +199,24 @@ pub fn waiting(number: u64, due: u64, place: &Place, change: u32) -> Bytes {
         key.extend_from_slice(&change.to_be_bytes());
     }
     key.into()
+}
+
+/// The key that the row of a message would have if it had one: it was visible when it was sent, and nobody has received
+/// it.
+pub fn unlisted(number: u64, place: &Place) -> [u8; UNLISTED_BYTES] {
+    let mut key = [0; UNLISTED_BYTES];
+    key[0] = Space::QueueRows as u8;
+    key[1..9].copy_from_slice(&number.to_be_bytes());
+    key[9..11].copy_from_slice(&[b'q', WAITING]);
+    key[11..19].copy_from_slice(&place.sent_at.to_be_bytes());
+    key[19..].copy_from_slice(&place.ending());
+    key
+}
+
+/// Where a message lies at least whose row would stand at such a key or behind it.
+pub fn unlisted_place(key: &[u8]) -> Place {
+    let (sent_at, position, index) = waiting_parts(key).unwrap_or_default();
+    Place { sent_at, position, index }
 }
 
 /// Behind the last of these rows.

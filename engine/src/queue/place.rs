@@ -8,7 +8,7 @@ use super::counts::Shown;
 use super::frame::Frame;
 use super::keys::{self, Place};
 use super::options::millis;
-use super::stored::{Body, Standing, State, Waiting, corrupt};
+use super::stored::{Body, Head, Standing, State, Waiting, corrupt};
 
 /// A message without its body.
 #[derive(Clone, Debug)]
@@ -17,9 +17,22 @@ pub struct Message {
     pub place: Place,
     /// Where it stands, and its group in a queue that keeps an order.
     pub state: State,
+    /// Whether a row of the order of visibility names it.
+    pub listed: bool,
 }
 
 impl Message {
+    /// One that nobody has received.
+    pub fn new(place: Place, head: Head) -> Message {
+        let state = State { standing: Standing::new(head.due), group: None };
+        Message { place, state, listed: head.listed }
+    }
+
+    /// One that has a state.
+    pub fn standing(place: Place, row: &[u8]) -> Result<Message> {
+        Ok(Message { place, state: State::decode(row)?, listed: true })
+    }
+
     /// How it counts.
     pub fn shown(&self) -> Shown {
         Shown { due: self.state.standing.due, received: self.state.standing.receives > 0 }
@@ -30,7 +43,7 @@ impl Frame<'_> {
     /// A message that was received before, or lies in a queue that keeps an order. What is too old is gone.
     pub fn find(&self, place: Place) -> Result<Option<Message>> {
         let Some(row) = self.get(&keys::state(self.held.number, &place))? else { return Ok(None) };
-        let message = Message { place, state: State::decode(&row)? };
+        let message = Message::standing(place, &row)?;
         Ok((!self.is_old(&place)).then_some(message))
     }
 
@@ -39,21 +52,24 @@ impl Frame<'_> {
         self.now.saturating_sub(place.sent_at) >= millis(self.held.options.retention)
     }
 
-    /// The message of a row of the order of visibility.
+    /// The message of a row of the order of visibility, or of one that [`Frame::next_waiting`] made up for a message that
+    /// has none.
     pub fn waiting(&self, key: &[u8], row: &[u8]) -> Result<Message> {
         let (due, position, index) = keys::waiting_parts(key).ok_or_else(|| corrupt("a waiting message"))?;
+        if row.is_empty() {
+            return Ok(Message::new(Place { sent_at: due, position, index }, Head { due, listed: false }));
+        }
         let waiting = Waiting::decode(row)?;
         let place = Place { sent_at: waiting.sent_at, position, index };
         if !waiting.received && waiting.group.is_none() {
-            return Ok(Message { place, state: State { standing: Standing::new(due), group: None } });
+            return Ok(Message::new(place, Head { due, listed: true }));
         }
         self.standing(place)
     }
 
     fn standing(&self, place: Place) -> Result<Message> {
         let row = self.get(&keys::state(self.held.number, &place))?;
-        let row = row.ok_or_else(|| corrupt("the state of a message"))?;
-        Ok(Message { place, state: State::decode(&row)? })
+        Message::standing(place, &row.ok_or_else(|| corrupt("the state of a message"))?)
     }
 
     /// The body of a message.
@@ -83,8 +99,9 @@ impl Frame<'_> {
     /// Adds a message and returns its index in the frame.
     pub fn add(&mut self, body: &Body, sent_at: u64) -> Result<u16> {
         let (number, index, due) = (self.held.number, self.added, body.due);
+        let listed = self.fifo() || due != sent_at;
         self.added += 1;
-        let row = body.encode();
+        let row = body.encode(listed);
         self.bytes += row.len();
         self.put_placed(keys::body_prefix(number, sent_at), index, row);
         self.count(None, Some(Shown { due, received: false }));
@@ -101,7 +118,9 @@ impl Frame<'_> {
                 return Ok(index);
             }
         }
-        self.put_placed(keys::waiting_prefix(number, due), index, waiting.encode());
+        if listed {
+            self.put_placed(keys::waiting_prefix(number, due), index, waiting.encode());
+        }
         Ok(index)
     }
 
@@ -110,11 +129,12 @@ impl Frame<'_> {
         let number = self.held.number;
         let (place, before) = (message.place, message.state.standing);
         standing.change = before.change + 1;
-        let after = Message { place, state: State { standing, group: message.state.group.clone() } };
+        let state = State { standing, group: message.state.group.clone() };
+        let after = Message { place, state, listed: true };
         match &message.state.group {
             Some(group) => self.touch(group)?,
             None => {
-                self.remove(keys::waiting(number, before.due, &place, before.change));
+                self.remove_waiting(message);
                 self.put_waiting(&after);
             }
         }
@@ -138,18 +158,23 @@ impl Frame<'_> {
         self.put_fresh(key, waiting.encode());
     }
 
+    fn remove_waiting(&mut self, message: &Message) {
+        if message.listed {
+            self.remove(self.waiting_key(message));
+        }
+    }
+
     /// Takes a message out of the queue.
     pub fn take_out(&mut self, message: &Message) -> Result<()> {
         let (number, place) = (self.held.number, message.place);
-        let Standing { due, change, .. } = message.state.standing;
         match &message.state.group {
             Some(group) => {
                 self.touch(group)?;
                 self.remove(keys::group(number, group, &place));
             }
-            None => self.remove(keys::waiting(number, due, &place, change)),
+            None => self.remove_waiting(message),
         }
-        if message.state.group.is_some() || change > 0 {
+        if message.state.group.is_some() || message.state.standing.change > 0 {
             self.remove(keys::state(number, &place));
         }
         self.remove(keys::body(number, &place));

@@ -14,6 +14,22 @@ const TEXT: u8 = 0;
 const BINARY: u8 = 1;
 const TRACE: u8 = 2;
 
+/// Stands in the first number of a body if no row of the order of visibility names the message before its first receive.
+const UNLISTED: u64 = 1 << 63;
+
+/// Bytes of a [`Head`].
+pub const HEAD_BYTES: usize = 8;
+
+/// What a body begins with. Whoever walks over rows sees no more of a long one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// From when on the message was visible at first.
+    pub due: u64,
+    /// Whether a row of the order of visibility names it from the beginning. A message that is visible when it is sent
+    /// needs none: its place says when it is due.
+    pub listed: bool,
+}
+
 /// A message as it was sent, and what it brought with it from another queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
@@ -79,6 +95,24 @@ impl Standing {
     }
 }
 
+impl Head {
+    /// From the beginning of a row.
+    pub fn decode(row: &[u8]) -> Result<Head> {
+        let number = Take(row).u64().map_err(|_| corrupt("a message"))?;
+        Ok(Head::from(number))
+    }
+
+    fn encode(self) -> u64 {
+        self.due | if self.listed { 0 } else { UNLISTED }
+    }
+}
+
+impl From<u64> for Head {
+    fn from(number: u64) -> Head {
+        Head { due: number & !UNLISTED, listed: number & UNLISTED == 0 }
+    }
+}
+
 impl Body {
     /// What a sender hands over.
     pub fn of(message: NewMessage, deduplication: Option<String>) -> Body {
@@ -96,9 +130,9 @@ impl Body {
     }
 
     /// As it is stored.
-    pub fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self, listed: bool) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(64 + self.body.len());
-        bytes.put_u64(self.due);
+        bytes.put_u64(Head { due: self.due, listed }.encode());
         bytes.put_u8(u8::from(self.id.is_some()));
         bytes.put_u128(self.id.unwrap_or(0));
         bytes.put_u32(self.receives_before);
@@ -127,7 +161,7 @@ impl Body {
     }
 
     fn take(take: &mut Take<'_>, stored: &Bytes) -> std::result::Result<Body, Malformed> {
-        let due = take.u64()?;
+        let due = Head::from(take.u64()?).due;
         let has_id = take.u8()? == 1;
         let id = take.u128()?;
         let receives_before = take.u32()?;
@@ -247,6 +281,7 @@ mod tests {
         #[test]
         fn bodies_round_trip(
             id: Option<u128>, receives_before: u32, group: Option<String>, text in ".*", trace: Option<String>,
+            listed: bool,
             body in proptest::collection::vec(any::<u8>(), 0..100),
         ) {
             let value = AttributeValue::Text(text);
@@ -260,7 +295,9 @@ mod tests {
                 due: 7, id, receives_before, source, deduplication: group.clone(), group, attributes, trace,
                 body: body.into(),
             };
-            prop_assert_eq!(Body::decode(&body.encode().into()).expect("a body"), body);
+            let stored = body.encode(listed);
+            prop_assert_eq!(Head::decode(&stored).expect("a head"), Head { due: 7, listed });
+            prop_assert_eq!(Body::decode(&stored.into()).expect("a body"), body);
         }
 
         #[test]

@@ -11,7 +11,7 @@ use super::held::Queue;
 use super::keys::{self, Place};
 use super::place::Message;
 use super::send::window;
-use super::stored::{Standing, State, corrupt};
+use super::stored::{HEAD_BYTES, Head, corrupt};
 use crate::core::{Attempt, Core, Halt};
 use crate::journal::Urgency;
 use crate::journal::sequencer::Done;
@@ -65,13 +65,12 @@ impl Frame<'_> {
     /// Takes out messages that are too old.
     fn expire(&mut self) -> Result<()> {
         let (from, end) = keys::bodies(self.held.number, &self.held.oldest);
-        for (key, row) in self.scan_cut(&from, &end, REMOVED_MAX, 8)? {
-            let due = row.as_ref().try_into().ok().map(u64::from_le_bytes);
-            let (place, due) = keys::place_of(&key).zip(due).ok_or_else(|| corrupt("a message"))?;
+        for (key, row) in self.scan_cut(&from, &end, REMOVED_MAX, HEAD_BYTES)? {
+            let place = keys::place_of(&key).ok_or_else(|| corrupt("a message"))?;
             if !self.is_old(&place) {
                 return Ok(());
             }
-            let message = self.unread(place, due)?;
+            let message = self.unread(place, Head::decode(&row)?)?;
             self.take_out(&message)?;
             // What comes behind it in its group can be received.
             self.wakes += usize::from(self.fifo());
@@ -79,11 +78,9 @@ impl Frame<'_> {
         Ok(())
     }
 
-    fn unread(&self, place: Place, due: u64) -> Result<Message> {
+    fn unread(&self, place: Place, head: Head) -> Result<Message> {
         let row = self.get(&keys::state(self.held.number, &place))?;
-        let new = || State { standing: Standing::new(due), group: None };
-        let state = row.map(|row| State::decode(&row)).transpose()?.unwrap_or_else(new);
-        Ok(Message { place, state })
+        row.map_or_else(|| Ok(Message::new(place, head)), |row| Message::standing(place, &row))
     }
 
     /// Forgets sends whose duplicates are no longer recognised.

@@ -2,6 +2,10 @@
 //!
 //! What must hold: every row `waiting` that was accepted and lies before the end of the window is in it, and no other.
 //! What lies behind the end is found when the window is filled again; a queue that nobody uses has an empty one.
+//!
+//! Most messages are visible when they are sent, and then their bodies lie in the order in which they are to be
+//! received. Such a message is *unlisted*: it gets a row `waiting` with its first receive and not before, and stands in
+//! the window with the key that this row would have, without a value.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +13,10 @@ use anabranch_model::Result;
 use bytes::Bytes;
 
 use super::frame::Frame;
-use super::keys;
+use super::held::Accepted;
+use super::keys::{self, Place};
+use super::stored::{HEAD_BYTES, Head, corrupt};
+use crate::rows::Change;
 
 /// Rows that a window is filled with.
 const FILLED: usize = 128;
@@ -30,14 +37,11 @@ impl Window {
     }
 
     /// A row `waiting` is accepted.
-    pub fn accept(&mut self, key: &Bytes, value: Option<&Bytes>) {
-        if *key >= self.end {
+    fn add(&mut self, key: Bytes, value: Bytes) {
+        if key >= self.end {
             return;
         }
-        match value {
-            Some(value) => drop(self.rows.insert(key.clone(), value.clone())),
-            None => drop(self.rows.remove(key)),
-        }
+        self.rows.insert(key, value);
         if self.rows.len() > ROWS_MAX
             && let Some((last, _)) = self.rows.pop_last()
         {
@@ -55,6 +59,85 @@ impl Window {
     }
 }
 
+impl Accepted {
+    /// A row of the queue is accepted.
+    pub fn notice(&mut self, change: &Change) {
+        let key = change.key.exact();
+        match key.get(9..11) {
+            Some(b"qw") => match &change.value {
+                Some(row) => self.window.add(key.clone(), row.clone()),
+                None => drop(self.window.rows.remove(key)),
+            },
+            Some(b"qb") => self.notice_body(key, change),
+            // The first change of a message lists it.
+            Some(b"qs") if change.fresh && !self.options.fifo => {
+                let Some(place) = keys::place_of(key) else { return };
+                self.received_to = self.received_to.max(place);
+                self.window.rows.remove(&keys::unlisted(self.number, &place)[..]);
+            }
+            _ => {}
+        }
+    }
+
+    fn notice_body(&mut self, key: &Bytes, change: &Change) {
+        let Some(place) = keys::place_of(key) else { return };
+        let Some(row) = &change.value else {
+            self.window.rows.remove(&keys::unlisted(self.number, &place)[..]);
+            return;
+        };
+        self.oldest = self.oldest.min(place);
+        // One that the cleaner writes again is not fresh.
+        if change.fresh && Head::decode(row).is_ok_and(|head| !head.listed) {
+            self.unlisted_from = self.unlisted_from.min(place);
+            self.window.add(Bytes::copy_from_slice(&keys::unlisted(self.number, &place)), Bytes::new());
+        }
+    }
+}
+
+/// Messages without a row `waiting` in the order of their places.
+pub struct Unlisted {
+    /// Those that nobody has received.
+    pub places: Vec<Place>,
+    /// Up to which place they were looked for, unless there is nothing behind.
+    pub to: Option<Place>,
+}
+
+/// Looks for messages without a row `waiting` among `limit` messages from a place on. Nothing behind `received_to` was
+/// received. `scan` shows rows of the queue from one key to another with at most so many bytes of each value.
+pub fn unlisted(
+    number: u64,
+    from: Place,
+    received_to: Place,
+    limit: usize,
+    scan: impl Fn(&Bytes, &Bytes, usize) -> Result<Vec<(Bytes, Bytes)>>,
+) -> Result<Unlisted> {
+    let (from, end) = keys::bodies(number, &from);
+    let rows = scan(&from, &end, limit)?;
+    let (mut places, mut to) = (Vec::with_capacity(rows.len()), None);
+    for (key, row) in &rows {
+        let place = keys::place_of(key).ok_or_else(|| corrupt("a message"))?;
+        if !Head::decode(row)?.listed {
+            places.push(place);
+        }
+        to = Some(place);
+    }
+    if let Some(first) = places.first().copied().filter(|first| *first <= received_to) {
+        let last = places[places.len() - 1].min(received_to);
+        let mut received = Vec::new();
+        let (mut from, end) = (keys::state(number, &first), keys::next(&keys::state(number, &last)));
+        loop {
+            let states = scan(&from, &end, limit)?;
+            received.extend(states.iter().filter_map(|(key, _)| keys::place_of(key)));
+            match states.last() {
+                Some((key, _)) if states.len() == limit => from = keys::next(key),
+                _ => break,
+            }
+        }
+        places.retain(|place| received.binary_search(place).is_err());
+    }
+    Ok(Unlisted { places, to: to.filter(|_| rows.len() == limit) })
+}
+
 impl Frame<'_> {
     /// The first rows `waiting` before a key, at most `limit`. They are asked for before the frame changes any.
     pub fn next_waiting(&mut self, end: &Bytes, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
@@ -69,13 +152,30 @@ impl Frame<'_> {
                 return Ok(rows);
             }
             let (from, last) = (window.end.clone(), keys::waiting_end(self.held.number));
-            let found = self.scan(&from, &last, FILLED)?;
+            let listed = self.scan(&from, &last, FILLED)?;
+            let unlisted = self.unlisted(&from)?;
+            let listed_to = listed.last().filter(|_| listed.len() == FILLED).map(|(key, _)| keys::next(key));
+            let unlisted_to = unlisted.to.map(|place| keys::next(&keys::unlisted(self.held.number, &place)));
+            let to = listed_to.into_iter().chain(unlisted_to).min().unwrap_or(last);
+            let number = self.held.number;
+            let unlisted = unlisted.places.iter().map(|place| keys::unlisted(number, place));
+            let unlisted = unlisted.map(|key| (Bytes::copy_from_slice(&key), Bytes::new()));
+            let found = listed.into_iter().chain(unlisted).filter(|(key, _)| (&from..&to).contains(&key));
             let window = &mut self.held.window;
-            window.end = match found.last() {
-                Some((key, _)) if found.len() == FILLED => keys::next(key),
-                _ => last,
-            };
             window.rows.extend(found);
+            window.end = to;
         }
+    }
+
+    /// Messages without a row `waiting` that would stand at this key or behind it.
+    fn unlisted(&self, from: &Bytes) -> Result<Unlisted> {
+        let Accepted { number, unlisted_from, received_to, .. } = *self.held;
+        if self.fifo() {
+            return Ok(Unlisted { places: Vec::new(), to: None });
+        }
+        let from = keys::unlisted_place(from).max(unlisted_from);
+        unlisted(number, from, received_to, FILLED, |from, end, limit| {
+            self.scan_cut(from, end, limit, HEAD_BYTES)
+        })
     }
 }
