@@ -18,6 +18,10 @@ use crate::rows::{DOCUMENT_SPACES, Order, Overlay, Space};
 /// Dead rows that one checkpoint removes at most; the rest goes with the following ones.
 const SWEPT_ROWS_MAX: usize = 20_000;
 
+/// Rows that a checkpoint stores before it lets other threads go first. Callers wait for those; nobody waits for a
+/// checkpoint.
+const ROWS_BETWEEN_YIELDS: usize = 32;
+
 /// The table `rows` as one checkpoint left it.
 #[derive(Clone)]
 pub struct Stored {
@@ -209,7 +213,10 @@ pub(super) fn apply(
     rows: &Overlay,
     tally: &mut Tally<'_>,
 ) -> std::result::Result<bool, Fault> {
-    for (key, row) in rows.iter() {
+    for (count, (key, row)) in rows.iter().enumerate() {
+        if count % ROWS_BETWEEN_YIELDS == 0 {
+            std::thread::yield_now();
+        }
         let before = match &row.value {
             Some(value) => {
                 let reference = Reference::to(key, value, row.position);
