@@ -11,6 +11,7 @@
 pub mod limits;
 
 pub mod aggregate;
+pub mod digests;
 pub mod hash_key;
 pub mod name;
 pub mod pointer;

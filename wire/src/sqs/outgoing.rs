@@ -48,20 +48,19 @@ pub(super) struct Accepted {
     sequence_number: Option<String>,
 }
 
-/// The sums of a message.
+/// The sums of what belongs to a message beside its body.
 #[derive(Debug)]
 pub(super) struct Sums {
-    body: String,
     attributes: Option<String>,
     system_attributes: Option<String>,
 }
 
 impl Sums {
     /// The answer for a message that was taken.
-    pub(super) fn accepted(self, id: Option<String>, sent: Sent) -> Accepted {
+    pub(super) fn accepted(self, id: Option<String>, md5_of_message_body: String, sent: Sent) -> Accepted {
         Accepted {
             id,
-            md5_of_message_body: self.body,
+            md5_of_message_body,
             md5_of_message_attributes: self.attributes,
             md5_of_message_system_attributes: self.system_attributes,
             message_id: sent.id.to_string(),
@@ -104,7 +103,6 @@ impl Outgoing {
             .clone()
             .map(|text| Attribute { kind: "String".to_owned(), value: AttributeValue::Text(text) });
         let sums = Sums {
-            body: digest::of_body(&body),
             attributes: digest::of_attributes(attributes.iter().map(|(name, value)| (name.as_str(), value))),
             system_attributes: digest::of_attributes(header.iter().map(|header| (TRACE_HEADER, header))),
         };

@@ -85,11 +85,13 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         attempt: request.receive_request_attempt_id,
     };
     let messages = receive(context, &queue, options).await?;
-    let give = |message: Message| Incoming {
+    let bodies: Vec<String> = messages.iter().map(|message| text::of_body(&message.body)).collect();
+    let sums: Vec<String> = digest::of_bodies(bodies.iter().map(String::as_bytes)).collect();
+    let give = |((message, body), md5_of_body): ((Message, String), String)| Incoming {
         attributes: system_attributes(context, &message, &system),
-        ..incoming(message, &wanted)
+        ..incoming(message, body, md5_of_body, &wanted)
     };
-    Ok(Response { messages: messages.into_iter().map(give).collect() })
+    Ok(Response { messages: messages.into_iter().zip(bodies).zip(sums).map(give).collect() })
 }
 
 /// Waits for messages, but not beyond the end of the server: what comes later is there when it starts again.
@@ -113,13 +115,12 @@ async fn receive(
     received.map_err(fault)
 }
 
-fn incoming(message: Message, wanted: &Wanted) -> Incoming {
-    let body = text::of_body(&message.body);
+fn incoming(message: Message, body: String, md5_of_body: String, wanted: &Wanted) -> Incoming {
     let chosen = wanted.of(&message.attributes);
     Incoming {
         message_id: message.id.to_string(),
         receipt_handle: message.receipt.to_string(),
-        md5_of_body: digest::of_body(&body),
+        md5_of_body,
         body,
         attributes: BTreeMap::new(),
         md5_of_message_attributes: digest::of_attributes(chosen.iter().copied()),

@@ -5,6 +5,7 @@ use anabranch_model::{NewMessage, QueueName};
 use serde::Deserialize;
 
 use super::batch::{self, Entry, Response};
+use super::digest;
 use super::errors::{fault, invalid};
 use super::outgoing::{Accepted, Claim, Outgoing, UNNAMED};
 use super::queue::resolve;
@@ -47,19 +48,22 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     if ids.len() > 1 && bytes > MESSAGE_BYTES_MAX {
         return Err(batch::too_long(bytes, MESSAGE_BYTES_MAX));
     }
+    let bodies: Vec<String> = digest::of_bodies(messages.iter().map(|message| &message.body[..])).collect();
     let sent = match messages.is_empty() {
         // Nothing is left to send, but the queue must exist all the same.
         true => context.ports.queues.queue(&queue).await.map(|_| Vec::new()),
         false => context.ports.queues.send(&queue, messages).await,
     }
     .map_err(fault)?;
-    let mut sent = sent.into_iter();
+    let mut sent = sent.into_iter().zip(bodies);
     let mut results = Vec::with_capacity(ids.len());
     for (id, converted) in ids.into_iter().zip(converted) {
         let accepted = match converted {
             Ok((sums, claim)) => match sent.next() {
-                Some(Ok(sent)) => Ok(sums.accepted(Some(id.clone()), sent)),
-                Some(Err(error)) => Err(claim.refused(context, &queue, error, "cannot be validated").await),
+                Some((Ok(sent), body)) => Ok(sums.accepted(Some(id.clone()), body, sent)),
+                Some((Err(error), _)) => {
+                    Err(claim.refused(context, &queue, error, "cannot be validated").await)
+                }
                 None => Err(Fault::server("InternalFailure", "the message has no result")),
             },
             Err(fault) => Err(fault),

@@ -18,7 +18,6 @@ mod kinesis;
 mod peer;
 mod sqs;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use clap::Args;
@@ -167,18 +166,11 @@ impl Bench {
     }
 
     async fn messages(&mut self) -> Result<(), Failure> {
-        let mut urls = HashMap::new();
-        let mut lines = Vec::new();
-        for peer in self.with(Service::Sqs) {
-            let made = sqs::prepare(&self.peers[peer], "bench").await;
-            let failed = made.map(|url| urls.insert(self.peers[peer].name.clone(), url)).err();
-            lines.push(Line { peer, rounds: Vec::new(), failed });
-        }
+        let lines = self.prepared(Service::Sqs, async |_| Ok(())).await;
         let lines = self
             .turns("messages", lines, async |peer| {
-                let url = &urls[&peer.name];
-                let (sent, count) = sqs::send(peer, url, self.at_most).await?;
-                Ok([sent, sqs::receive(peer, url, count, self.at_most).await?])
+                let sent = sqs::send(peer, self.at_most).await?;
+                Ok([sent, sqs::receive(peer, self.at_most).await?])
             })
             .await;
         self.tell(["send", "receive"], Unit::OperationsPerSecond, lines)

@@ -19,8 +19,8 @@ use crate::failure::Failure;
 /// Messages of a batch: as many as the service takes.
 const BATCH: usize = 10;
 const CONNECTIONS: usize = 64;
-/// Messages that are sent, and then received and deleted, to see what those that wait cost.
-const BURST: usize = 6_400;
+/// Messages that are sent, and then received and deleted.
+const BURST: usize = 12_800;
 
 fn operation(name: &'static str) -> Operation {
     Operation::of(Service::Sqs, name)
@@ -35,6 +35,11 @@ pub(super) async fn prepare(peer: &Peer, name: &str) -> Result<String, Failure> 
         .as_str()
         .map(str::to_owned)
         .ok_or_else(|| Failure::new("bench", "CreateQueue gave no address", "look at the log of the server"))
+}
+
+async fn remove(peer: &Peer, url: &str) -> Result<(), Failure> {
+    let mut connection = Connection::to(&peer.address).await?;
+    connection.ask(&operation("DeleteQueue"), &json!({ "QueueUrl": url })).await.map(drop)
 }
 
 /// Ten messages of 1 KiB.
@@ -64,10 +69,12 @@ async fn senders(peer: &Peer, url: &str) -> Result<Vec<Sender>, Failure> {
     Ok(Connection::many(&peer.address, CONNECTIONS).await?.into_iter().map(sender).collect())
 }
 
-/// Messages a second that are sent; and how many there were.
-pub(super) async fn send(peer: &Peer, url: &str, at_most: Duration) -> Result<(f64, u64), Failure> {
-    let done = tasks::race(senders(peer, url).await?, usize::MAX, at_most).await?;
-    Ok((done.per_second() * BATCH as f64, done.steps * BATCH as u64))
+/// Messages a second that are sent to a queue of their own.
+pub(super) async fn send(peer: &Peer, at_most: Duration) -> Result<f64, Failure> {
+    let url = prepare(peer, "bench-send").await?;
+    let done = tasks::race(senders(peer, &url).await?, usize::MAX, at_most).await?;
+    remove(peer, &url).await?;
+    Ok(done.per_second() * BATCH as f64)
 }
 
 /// Sends at least so many messages.
@@ -117,8 +124,18 @@ impl Task for Receiver {
     }
 }
 
-/// Messages a second that are received and deleted, of so many that are there.
-pub(super) async fn receive(peer: &Peer, url: &str, there: u64, at_most: Duration) -> Result<f64, Failure> {
+/// Messages a second that are received and deleted, of a queue that has a burst of them: a server that has to look at all
+/// that wait is not asked to look at what it left in rounds before.
+pub(super) async fn receive(peer: &Peer, at_most: Duration) -> Result<f64, Failure> {
+    let url = prepare(peer, "bench-receive").await?;
+    fill(peer, &url, BURST).await?;
+    let rate = take(peer, &url, at_most).await?;
+    remove(peer, &url).await?;
+    Ok(rate)
+}
+
+/// Messages a second that are received and deleted, until about a burst of them is gone.
+async fn take(peer: &Peer, url: &str, at_most: Duration) -> Result<f64, Failure> {
     let deleted = Arc::new(AtomicU64::new(0));
     let receiver = |connection| Receiver {
         connection,
@@ -130,8 +147,7 @@ pub(super) async fn receive(peer: &Peer, url: &str, there: u64, at_most: Duratio
     };
     let receivers: Vec<Receiver> =
         Connection::many(&peer.address, CONNECTIONS).await?.into_iter().map(receiver).collect();
-    let steps = (there as usize / (BATCH * CONNECTIONS)).max(1);
-    let done: Done = tasks::race(receivers, steps, at_most).await?;
+    let done: Done = tasks::race(receivers, BURST / (BATCH * CONNECTIONS), at_most).await?;
     Ok(deleted.load(Ordering::Relaxed) as f64 / done.elapsed.as_secs_f64())
 }
 
@@ -139,7 +155,7 @@ pub(super) async fn receive(peer: &Peer, url: &str, there: u64, at_most: Duratio
 /// those that go, so that as many wait in every round.
 pub(super) async fn burst(peer: &Peer, url: &str) -> Result<f64, Failure> {
     fill(peer, url, BURST).await?;
-    receive(peer, url, BURST as u64, Duration::from_secs(60)).await
+    take(peer, url, Duration::from_secs(60)).await
 }
 
 #[cfg(test)]

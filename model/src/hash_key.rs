@@ -3,13 +3,12 @@
 //! What must hold: ranges are never empty (`first <= last`), and [`HashRange::split_at`] and [`HashRange::merge`]
 //! neither lose nor double a key.
 
-mod lanes;
-
 use std::fmt;
 use std::str::FromStr;
 
 use md5::{Digest, Md5};
 
+use crate::digests::md5_of_each;
 use crate::error::{Error, Result};
 
 /// A place in the hash-key space `0..2^128`.
@@ -38,21 +37,8 @@ impl HashKey {
     }
 
     /// The keys of many partition keys, in their order; for each much faster than one alone.
-    pub fn of_each<'a>(partition_keys: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<HashKey> {
-        let mut keys = vec![HashKey::MIN; partition_keys.len()];
-        let mut short = Vec::with_capacity(keys.len());
-        for (index, partition_key) in partition_keys.enumerate() {
-            match partition_key.len() <= lanes::KEY_BYTES_MAX {
-                true => short.push((index, partition_key)),
-                false => keys[index] = HashKey::of(partition_key),
-            }
-        }
-        let mut blocks = lanes::Blocks::new();
-        for chunk in short.chunks(lanes::LANES) {
-            chunk.iter().enumerate().for_each(|(lane, (_, key))| blocks.put(lane, key));
-            chunk.iter().zip(blocks.digests()).for_each(|((index, _), key)| keys[*index] = HashKey(key));
-        }
-        keys
+    pub fn of_each<'a>(partition_keys: impl Iterator<Item = &'a [u8]>) -> Vec<HashKey> {
+        md5_of_each(partition_keys).into_iter().map(HashKey).collect()
     }
 }
 
