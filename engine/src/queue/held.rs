@@ -97,7 +97,7 @@ impl Queue {
             now: 0,
             window: Window::new(row.number),
             oldest: Place::FIRST,
-            unlisted_from: Place::FIRST,
+            unlisted_from: Place::LAST,
             received_to: Place::FIRST,
             attempts: HashMap::new(),
             moves: Vec::new(),
@@ -198,6 +198,6 @@ impl Accepted {
         self.counts = Counts::default();
         self.counts.at(now);
         self.window = Window::new(number);
-        (self.oldest, self.unlisted_from, self.received_to) = (Place::FIRST, Place::FIRST, Place::FIRST);
+        (self.oldest, self.unlisted_from, self.received_to) = (Place::FIRST, Place::LAST, Place::FIRST);
     }
 }

@@ -53,7 +53,7 @@ pub(super) const GOALS: [Goal; 12] = [
     goal(
         "receive",
         "receive",
-        "ReceiveMessage of 10 messages and DeleteMessageBatch over 64 connections",
+        "ReceiveMessage of 10 messages and DeleteMessageBatch over 64 connections, 200,000 waiting",
         Beside::Memory,
         10.0,
     ),

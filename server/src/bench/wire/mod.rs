@@ -40,6 +40,8 @@ use peer::Peer;
 
 /// Messages that wait in one queue, and in the other.
 const WAITING: [usize; 2] = [200_000, 200];
+/// How long a server is filled with messages at most.
+const FILLED_WITHIN: Duration = Duration::from_secs(15);
 /// As fast with many that wait as with few.
 const WAITING_GOAL: f64 = 0.8;
 /// Records after which memory is looked at for the first time, and for the last.
@@ -168,12 +170,29 @@ impl Bench {
     async fn messages(&mut self) -> Result<(), Failure> {
         let lines = self.prepared(Service::Sqs, async |_| Ok(())).await;
         let lines = self
-            .turns("messages", lines, async |peer| {
-                let sent = sqs::send(peer, self.at_most).await?;
-                Ok([sent, sqs::receive(peer, self.at_most).await?])
+            .turns("send", lines, async |peer| {
+                // A queue of its own for each round: what a server keeps is not in its way in the next.
+                let url = sqs::prepare(peer, "bench-send").await?;
+                let sent = sqs::send(peer, &url, self.at_most).await?;
+                sqs::remove(peer, &url).await?;
+                Ok([sent])
             })
             .await;
-        self.tell(["send", "receive"], Unit::OperationsPerSecond, lines)
+        self.tell(["send"], Unit::OperationsPerSecond, lines)?;
+        // Some look at all messages that wait, so every server gets as many, or what it takes in some seconds.
+        let queue = "bench-receive";
+        let prepare = async |peer: &Peer| {
+            let url = sqs::prepare(peer, queue).await?;
+            sqs::fill_within(peer, &url, WAITING[0], FILLED_WITHIN).await
+        };
+        let lines = self.prepared(Service::Sqs, prepare).await;
+        let lines = self
+            .turns("receive", lines, async |peer| {
+                let url = sqs::prepare(peer, queue).await?;
+                Ok([sqs::burst(peer, &url, self.at_most).await?])
+            })
+            .await;
+        self.tell(["receive"], Unit::OperationsPerSecond, lines)
     }
 
     /// One table serves all calls. Who could not make it is told of once.
@@ -201,8 +220,8 @@ impl Bench {
         sqs::fill(ours, &few, WAITING[1]).await?;
         let (mut of_many, mut of_few) = (Vec::new(), Vec::new());
         for _ in 0..self.rounds {
-            of_many.push(sqs::burst(ours, &many).await?);
-            of_few.push(sqs::burst(ours, &few).await?);
+            of_many.push(sqs::burst(ours, &many, self.at_most).await?);
+            of_few.push(sqs::burst(ours, &few, self.at_most).await?);
             self.progress.step();
         }
         let what = "messages received and deleted with 200,000 waiting, beside the same with 200 waiting";

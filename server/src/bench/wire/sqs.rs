@@ -19,8 +19,8 @@ use crate::failure::Failure;
 /// Messages of a batch: as many as the service takes.
 const BATCH: usize = 10;
 const CONNECTIONS: usize = 64;
-/// Messages that are sent, and then received and deleted.
-const BURST: usize = 12_800;
+/// Messages that are sent, and then received and deleted, to see what those that wait cost.
+const BURST: usize = 6_400;
 
 fn operation(name: &'static str) -> Operation {
     Operation::of(Service::Sqs, name)
@@ -37,7 +37,8 @@ pub(super) async fn prepare(peer: &Peer, name: &str) -> Result<String, Failure> 
         .ok_or_else(|| Failure::new("bench", "CreateQueue gave no address", "look at the log of the server"))
 }
 
-async fn remove(peer: &Peer, url: &str) -> Result<(), Failure> {
+/// Removes a queue.
+pub(super) async fn remove(peer: &Peer, url: &str) -> Result<(), Failure> {
     let mut connection = Connection::to(&peer.address).await?;
     connection.ask(&operation("DeleteQueue"), &json!({ "QueueUrl": url })).await.map(drop)
 }
@@ -69,11 +70,9 @@ async fn senders(peer: &Peer, url: &str) -> Result<Vec<Sender>, Failure> {
     Ok(Connection::many(&peer.address, CONNECTIONS).await?.into_iter().map(sender).collect())
 }
 
-/// Messages a second that are sent to a queue of their own.
-pub(super) async fn send(peer: &Peer, at_most: Duration) -> Result<f64, Failure> {
-    let url = prepare(peer, "bench-send").await?;
-    let done = tasks::race(senders(peer, &url).await?, usize::MAX, at_most).await?;
-    remove(peer, &url).await?;
+/// Messages a second that are sent.
+pub(super) async fn send(peer: &Peer, url: &str, at_most: Duration) -> Result<f64, Failure> {
+    let done = tasks::race(senders(peer, url).await?, usize::MAX, at_most).await?;
     Ok(done.per_second() * BATCH as f64)
 }
 
@@ -81,6 +80,17 @@ pub(super) async fn send(peer: &Peer, at_most: Duration) -> Result<f64, Failure>
 pub(super) async fn fill(peer: &Peer, url: &str, messages: usize) -> Result<(), Failure> {
     let steps = messages.div_ceil(BATCH * CONNECTIONS);
     tasks::finish(senders(peer, url).await?, steps).await.map(drop)
+}
+
+/// Sends about so many messages, or fewer if they take longer than this.
+pub(super) async fn fill_within(
+    peer: &Peer,
+    url: &str,
+    messages: usize,
+    at_most: Duration,
+) -> Result<(), Failure> {
+    let steps = messages.div_ceil(BATCH * CONNECTIONS);
+    tasks::race(senders(peer, url).await?, steps, at_most).await.map(drop)
 }
 
 /// What a receive answers, as far as a delete needs it.
@@ -124,18 +134,10 @@ impl Task for Receiver {
     }
 }
 
-/// Messages a second that are received and deleted, of a queue that has a burst of them: a server that has to look at all
-/// that wait is not asked to look at what it left in rounds before.
-pub(super) async fn receive(peer: &Peer, at_most: Duration) -> Result<f64, Failure> {
-    let url = prepare(peer, "bench-receive").await?;
-    fill(peer, &url, BURST).await?;
-    let rate = take(peer, &url, at_most).await?;
-    remove(peer, &url).await?;
-    Ok(rate)
-}
-
-/// Messages a second that are received and deleted, until about a burst of them is gone.
-async fn take(peer: &Peer, url: &str, at_most: Duration) -> Result<f64, Failure> {
+/// Messages a second that are received and deleted while others wait: those that were sent just before it are as many as
+/// those that go, so that as many wait in every round.
+pub(super) async fn burst(peer: &Peer, url: &str, at_most: Duration) -> Result<f64, Failure> {
+    fill_within(peer, url, BURST, at_most).await?;
     let deleted = Arc::new(AtomicU64::new(0));
     let receiver = |connection| Receiver {
         connection,
@@ -149,13 +151,6 @@ async fn take(peer: &Peer, url: &str, at_most: Duration) -> Result<f64, Failure>
         Connection::many(&peer.address, CONNECTIONS).await?.into_iter().map(receiver).collect();
     let done: Done = tasks::race(receivers, BURST / (BATCH * CONNECTIONS), at_most).await?;
     Ok(deleted.load(Ordering::Relaxed) as f64 / done.elapsed.as_secs_f64())
-}
-
-/// Messages a second that are received and deleted while others wait: those that were sent just before it are as many as
-/// those that go, so that as many wait in every round.
-pub(super) async fn burst(peer: &Peer, url: &str) -> Result<f64, Failure> {
-    fill(peer, url, BURST).await?;
-    take(peer, url, Duration::from_secs(60)).await
 }
 
 #[cfg(test)]
