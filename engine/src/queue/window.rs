@@ -123,16 +123,10 @@ pub fn unlisted(
     }
     if let Some(first) = places.first().copied().filter(|first| *first <= received_to) {
         let last = places[places.len() - 1].min(received_to);
-        let mut received = Vec::new();
-        let (mut from, end) = (keys::state(number, &first), keys::next(&keys::state(number, &last)));
-        loop {
-            let states = scan(&from, &end, limit)?;
-            received.extend(states.iter().filter_map(|(key, _)| keys::place_of(key)));
-            match states.last() {
-                Some((key, _)) if states.len() == limit => from = keys::next(key),
-                _ => break,
-            }
-        }
+        let (from, end) = (keys::state(number, &first), keys::next(&keys::state(number, &last)));
+        // A state has a body, so there are no more of them than bodies.
+        let states = scan(&from, &end, limit)?;
+        let received: Vec<Place> = states.iter().filter_map(|(key, _)| keys::place_of(key)).collect();
         places.retain(|place| received.binary_search(place).is_err());
     }
     Ok(Unlisted { places, to: to.filter(|_| rows.len() == limit) })
