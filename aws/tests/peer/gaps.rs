@@ -45,7 +45,10 @@ pub mod streams {
             "an_append_of_the_most_records_is_stored",
             "a character of a key that takes two of UTF-16 counts as two",
         ),
-        ("the_largest_append_is_stored", "what has 10 MiB is stored, and reading it fails inside"),
+        (
+            "the_largest_append_is_stored",
+            "a record of 10 MiB is stored, but counts for more than an answer may have, and reading it fails inside",
+        ),
     ];
 
     pub const KINESALITE: Skipped = &[
@@ -83,14 +86,6 @@ pub mod streams {
         ),
         ("the_largest_append_is_stored", "the limits of a put are those of before 2025: 1 MiB a record"),
     ];
-
-    /// What no server can show.
-    pub const NOWHERE: Skipped = &[(
-        "the_largest_append_is_stored",
-        "the limits of 2025 are known to none: moto takes 5 MB a put, kinesalite, ministack, ferrokinesis and rustack \
-         1 MiB a record, and kinesis-mock stores 10 MiB and fails inside when they are read; `failures.rs` looks at what \
-         is sent",
-    )];
 
     /// Following on kinesis-mock with a registered consumer.
     pub const FAN_OUT: Skipped = &[

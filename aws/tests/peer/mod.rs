@@ -94,6 +94,17 @@ impl Peer {
         .await
     }
 
+    /// Starts the streams of awsim, which are as large as anyone wants.
+    pub async fn awsim() -> Peer {
+        let program = installed("awsim-streams-0.8.0").join("bin/awsim-streams");
+        Peer::start("awsim", |port, folder| {
+            let mut command = watched(program.to_str().expect("a path of ASCII"));
+            command.arg(port.to_string()).env("TMPDIR", folder);
+            command
+        })
+        .await
+    }
+
     /// Starts fauxqs, which knows queues, and what order and duplicates are.
     pub async fn fauxqs() -> Peer {
         let package = installed("fauxqs-1.9.2").join("node_modules/fauxqs");
