@@ -41,15 +41,15 @@ async fn numbers_are_given_once_where_streams_take_their_time() {
     suite::hold(cases, &[], 2).await;
 }
 
-/// What only awsim keeps, which gives the numbers 1, 2, 3 in every shard and knows no moments.
-const ON_AWSIM: [&str; 1] = ["the_largest_append_is_stored"];
+/// What only fakecloud keeps, where a stream says how large its records may be.
+const ON_FAKECLOUD: [&str; 1] = ["the_largest_append_is_stored"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_others_do_not_keep_holds_on_awsim() {
-    let awsim = Peer::awsim().await;
-    let mut cases = stream_cases(&Streams::new(&awsim.connect().await), "sim");
-    cases.retain(|(name, _)| ON_AWSIM.contains(name));
-    assert_eq!(cases.len(), ON_AWSIM.len(), "a law has another name");
+async fn what_others_do_not_keep_holds_on_fakecloud() {
+    let fakecloud = Peer::fakecloud().await;
+    let mut cases = stream_cases(&Streams::new(&fakecloud.connect().await), "fake");
+    cases.retain(|(name, _)| ON_FAKECLOUD.contains(name));
+    assert_eq!(cases.len(), ON_FAKECLOUD.len(), "a law has another name");
     suite::hold(cases, &[], 1).await;
 }
 
@@ -64,7 +64,7 @@ async fn the_laws_hold_with_fan_out_on_kinesis_mock() {
 
 #[test]
 fn every_law_holds_on_some_server() {
-    let elsewhere = |law: &&str| ONCE.contains(law) || ON_AWSIM.contains(law);
+    let elsewhere = |law: &&str| ONCE.contains(law) || ON_FAKECLOUD.contains(law);
     let laws = stream::all().iter().map(|law| law.name).filter(|law| !elsewhere(law));
     suite::every_law_holds_somewhere(laws, &[MOTO, KINESIS_MOCK, KINESALITE], &[]);
 }

@@ -254,13 +254,6 @@ pub mod queues {
         ("bad_queues_are_refused", "a queue of messages of 1 MiB is refused"),
     ];
 
-    /// What no server can show. `queue_failures.rs` looks at what is asked of SQS and made of its answers instead.
-    pub const NOWHERE: Skipped = &[(
-        "a_receive_can_be_repeated",
-        "every server ignores attempts, or gives one message of a group; fakecloud heeds them by its source, but takes \
-         half an hour to build",
-    )];
-
     const NO_MOVES: &str = "moves are not known";
     const IN_FLIGHT_COUNTS_TWICE: &str = "what is in flight counts as visible too";
 }

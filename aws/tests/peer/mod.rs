@@ -94,12 +94,12 @@ impl Peer {
         .await
     }
 
-    /// Starts the streams of awsim, which are as large as anyone wants.
-    pub async fn awsim() -> Peer {
-        let program = installed("awsim-streams-0.8.0").join("bin/awsim-streams");
-        Peer::start("awsim", |port, folder| {
+    /// Starts the queues and the streams of fakecloud. It knows attempts, and how large the records of a stream may be.
+    pub async fn fakecloud() -> Peer {
+        let program = installed("fakecloud-parts-0.51.0").join("bin/fakecloud-parts");
+        Peer::start("fakecloud", |port, folder| {
             let mut command = watched(program.to_str().expect("a path of ASCII"));
-            command.arg(port.to_string()).env("TMPDIR", folder);
+            command.arg(port.to_string()).current_dir(folder);
             command
         })
         .await
