@@ -255,12 +255,30 @@ impl Inner {
         Ok(())
     }
 
-    fn write_loop(&self, written: &SyncSender<Group<Effect>>) {
+    fn write_loop(&self, to_show: &SyncSender<Group<Effect>>) {
         let (clock, sequencer) = (&self.core.clock, &self.core.sequencer);
-        let mut callers = 0_usize;
-        while !self.journal_ends.load(Ordering::Acquire) || sequencer.waiting() > 0 {
-            let start = clock.elapsed();
-            let Some(group) = self.committer.write() else {
+        let (mut callers, mut took) = (0_usize, Duration::ZERO);
+        let mut durable: Option<Group<Effect>> = None;
+        while durable.is_some() || !self.journal_ends.load(Ordering::Acquire) || sequencer.waiting() > 0 {
+            // Some are on their way back and nobody sees them. Who was seen lately is taken to be still there.
+            let seen = self.unanswered.load(Ordering::Relaxed) + sequencer.callers();
+            callers = seen.max(callers - callers.div_ceil(CALLERS_FORGOTTEN));
+            let half = callers.div_ceil(2);
+
+            // Where nearly half of them are here, the disk has its next write before the others hear of the last one.
+            let mut start = clock.elapsed();
+            let mut begun = if self.are_here(callers * 3 / 8) { self.committer.begin() } else { None };
+            if let Some(group) = durable.take()
+                && !self.pass_on(group, to_show)
+            {
+                return sequencer.stop("what is written cannot be shown; open the directory again");
+            }
+            if begun.is_none() {
+                self.linger(half, (took / 2).min(LINGER_MAX));
+                start = clock.elapsed();
+                begun = self.committer.begin();
+            }
+            let Some(begun) = begun else {
                 // Nothing will be written any more.
                 if sequencer.stopped().is_some() {
                     return;
@@ -268,22 +286,22 @@ impl Inner {
                 sequencer.wait_arrival(IDLE_WAIT);
                 continue;
             };
-            let took = clock.elapsed().saturating_sub(start);
-            let unanswered = self.unanswered.fetch_add(group.callers(), Ordering::Relaxed) + group.callers();
-            // Some are on their way back and nobody sees them. Who was seen lately is taken to be still there.
-            callers = (unanswered + sequencer.callers()).max(callers - callers.div_ceil(CALLERS_FORGOTTEN));
-            // Some groups are shown before the other thread would be awake. It has nothing of its own then, so the order is
-            // kept.
-            if self.committer.is_shown_at_once(&group) && self.unshown.load(Ordering::Acquire) == 0 {
-                self.show(group);
-            } else {
-                self.unshown.fetch_add(1, Ordering::Relaxed);
-                if written.send(group).is_err() {
-                    return sequencer.stop("what is written cannot be shown; open the directory again");
-                }
-            }
-            self.linger(callers.div_ceil(2), (took / 2).min(LINGER_MAX));
+            let group = self.committer.finish(begun);
+            took = clock.elapsed().saturating_sub(start);
+            self.unanswered.fetch_add(group.callers(), Ordering::Relaxed);
+            durable = Some(group);
         }
+    }
+
+    /// Shows a group, or lets the other thread do it; false if that is gone. Some groups are shown before it would be awake; it
+    /// has nothing of its own then, so the order is kept.
+    fn pass_on(&self, group: Group<Effect>, to_show: &SyncSender<Group<Effect>>) -> bool {
+        if self.committer.is_shown_at_once(&group) && self.unshown.load(Ordering::Acquire) == 0 {
+            self.show(group);
+            return true;
+        }
+        self.unshown.fetch_add(1, Ordering::Relaxed);
+        to_show.send(group).is_ok()
     }
 
     fn show_loop(&self, written: &Receiver<Group<Effect>>) {
@@ -300,21 +318,25 @@ impl Inner {
     }
 
     /// Waits until half of the callers are here: those that were answered just now often come back at once. One half
-    /// then works while the disk does the other half's write, instead of all waiting for all. It does not wait where the
-    /// disk has enough to do with the bytes that are here.
+    /// then works while the disk does the other half's write, instead of all waiting for all.
     ///
     /// It yields instead of sleeping. To wake a thread takes a good part of the time that a sync does, and whoever is
     /// woken on an idle processor waits for that processor too.
     fn linger(&self, half: usize, at_most: Duration) {
-        let (clock, sequencer) = (&self.core.clock, &self.core.sequencer);
+        let clock = &self.core.clock;
         let until = clock.elapsed() + at_most;
-        let enough = || sequencer.callers() >= half || sequencer.bytes() >= LINGER_BYTES_MAX;
         for _ in 0..LINGER_YIELDS_MAX {
-            if enough() || clock.elapsed() >= until {
+            if self.are_here(half) || clock.elapsed() >= until {
                 break;
             }
             std::thread::yield_now();
         }
+    }
+
+    /// Whether so many callers wait for the disk, or it has enough to do with their bytes.
+    fn are_here(&self, callers: usize) -> bool {
+        let sequencer = &self.core.sequencer;
+        sequencer.callers() >= callers || sequencer.bytes() >= LINGER_BYTES_MAX
     }
 
     fn upkeep_loop(&self) {

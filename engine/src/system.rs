@@ -127,19 +127,13 @@ impl DiskFile for SystemFile {
     }
 
     #[cfg(target_os = "linux")]
-    fn write_durably_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> io::Result<()> {
-        use rustix::io::{Errno, ReadWriteFlags, pwritev2};
-        if parts.len() <= PARTS_MAX {
-            let bytes: usize = parts.iter().map(|part| part.len()).sum();
-            match pwritev2(&self.0, parts, offset, ReadWriteFlags::DSYNC) {
-                Ok(written) if written == bytes => return Ok(()),
-                // Cut short, or not understood: the two steps do it.
-                Ok(_) | Err(Errno::INTR | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        self.write_all_at(offset, parts)?;
-        self.sync()
+    fn begin_sync(&self, offset: u64, bytes: u64) {
+        use std::os::fd::AsRawFd;
+        let (Ok(offset), Ok(bytes)) = (offset.try_into(), bytes.try_into()) else { return };
+        // What cannot be begun is left to the sync, which also tells what failed.
+        #[allow(unsafe_code, reason = "the call reads no memory of ours, and the file is open while it runs")]
+        let _ =
+            unsafe { libc::sync_file_range(self.0.as_raw_fd(), offset, bytes, libc::SYNC_FILE_RANGE_WRITE) };
     }
 
     fn allocate(&self, length: u64) -> io::Result<()> {

@@ -71,11 +71,10 @@ pub trait DiskFile: Send + Sync + 'static {
     /// Writes all of `parts`, one behind the other, from `offset`.
     fn write_all_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> io::Result<()>;
 
-    /// Writes all of `parts` as [`DiskFile::write_all_at`] does, and makes them durable as [`DiskFile::sync`] does. A
-    /// disk that can do both in one step is faster than the two.
-    fn write_durably_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> io::Result<()> {
-        self.write_all_at(offset, parts)?;
-        self.sync()
+    /// Says that a sync of bytes that were written here comes next, so that a disk can begin with them while the caller does
+    /// something else. It promises nothing: only the sync does.
+    fn begin_sync(&self, offset: u64, bytes: u64) {
+        let _ = (offset, bytes);
     }
 
     /// Makes the file at least `length` bytes long with room reserved for all of them; new bytes read as zero.

@@ -37,7 +37,7 @@ fn the_functions_of_a_records_journey_exist() {
     let code = read(durable[1].trim_matches('`'));
     let body = code.split(&format!("fn {}(", durable[2].trim_matches('`'))).nth(1).expect("the function");
     let body = body.split("\n    }\n").next().expect("its body");
-    assert!(body.contains(".write_durably_at("), "the step that makes a record durable waits for the disk");
+    assert!(body.contains(".file.sync()"), "the step that makes a record durable waits for the disk");
 }
 
 #[test]

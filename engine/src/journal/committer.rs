@@ -1,8 +1,9 @@
 //! The committer: turns whatever arrived during the last sync into one write and one sync.
 //!
-//! One thread writes, and another shows what was written while the disk is busy with the next write, unless that is quickly
-//! done. What must hold: [`Committer::write`] and [`Committer::show`] are each called by one thread at a time; groups are
-//! shown in the order in which they were written, and only what a successful sync covers.
+//! One thread writes and syncs. Between the two the disk is at work already, and the thread shows the group before, or lets
+//! another thread do it where that takes long. What must hold: [`Committer::begin`] and [`Committer::finish`] are called in
+//! turn by one thread at a time, and so is [`Committer::show`]; groups are shown in the order in which they were written,
+//! and only what a successful sync covers.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use anabranch_model::Error;
 use tokio::sync::oneshot;
 
 use super::frame::{Kind, Label};
-use super::segments::Segments;
+use super::segments::{Segment, Segments};
 use super::sequencer::{Pending, Sequencer};
 
 /// Bytes of one write, about: a longer one would only make the first callers wait for the last.
@@ -45,6 +46,14 @@ pub trait Publish<E>: Send + Sync {
 
     /// Whether this takes next to no time to show.
     fn is_light(effect: &E) -> bool;
+}
+
+/// Frames that are written and not durable yet, and who waits for them.
+#[must_use = "nobody hears of it before it is finished"]
+pub struct Begun<E> {
+    group: Group<E>,
+    /// The segment that they are in; or why they are not.
+    written: std::io::Result<Arc<Segment>>,
 }
 
 /// Frames of one write that are durable, and who waits for them.
@@ -88,9 +97,9 @@ impl<E, P: Publish<E>> Committer<E, P> {
 
     /// Writes and shows what has arrived; false if nothing had.
     pub fn commit(&self) -> bool {
-        let written = self.write();
-        let any = written.is_some();
-        written.into_iter().for_each(|group| self.show(group));
+        let begun = self.begin();
+        let any = begun.is_some();
+        begun.into_iter().for_each(|begun| self.show(self.finish(begun)));
         any
     }
 
@@ -112,25 +121,32 @@ impl<E, P: Publish<E>> Committer<E, P> {
         }
     }
 
-    /// Writes what has arrived; `None` if nothing had. The group has to be shown.
-    pub fn write(&self) -> Option<Group<E>> {
-        let group = self.sequencer.take(WRITE_BYTES_MAX);
-        let first = group.first()?;
-        let (start, mut waiting) = (first.position, Vec::with_capacity(group.len()));
-        let frames = self.seal(group, &mut waiting);
-        match self.make_durable(start, &frames) {
+    /// Writes what has arrived, and lets the disk begin with it; `None` if nothing had.
+    pub fn begin(&self) -> Option<Begun<E>> {
+        let pending = self.sequencer.take(WRITE_BYTES_MAX);
+        let mut waiting = Vec::with_capacity(pending.len());
+        let frames = self.seal(pending, &mut waiting);
+        let start = frames.first()?.position;
+        let written = self.write(start, &frames);
+        Some(Begun { group: Group { frames, waiting }, written })
+    }
+
+    /// Waits until what was begun is durable. The group has to be shown.
+    pub fn finish(&self, begun: Begun<E>) -> Group<E> {
+        let Begun { group, written } = begun;
+        match written.and_then(|segment| self.make_durable(&segment, &group.frames)) {
             Ok(end) => {
                 self.durable.store(end, Ordering::Release);
-                Some(Group { frames, waiting })
+                group
             }
             Err(error) => {
                 // Nothing is known about the bytes of a failed write or sync. Whoever opens the directory again
                 // finds out what is there; this process acknowledges nothing any more.
                 let reason = format!("writing the journal failed: {error}; open the directory again");
-                tracing::error!(%error, position = start, "the journal stops");
+                tracing::error!(%error, position = group.frames.first().map(|frame| frame.position), "the journal stops");
                 self.sequencer.stop(&reason);
-                acknowledge(waiting, &Err(Error::Stopped(reason)));
-                Some(Group { frames: Vec::new(), waiting: Vec::new() })
+                acknowledge(group.waiting, &Err(Error::Stopped(reason)));
+                Group { frames: Vec::new(), waiting: Vec::new() }
             }
         }
     }
@@ -152,16 +168,22 @@ impl<E, P: Publish<E>> Committer<E, P> {
             .collect()
     }
 
-    /// The line that makes a record durable is in here: it returns when the disk has the bytes.
-    fn make_durable(&self, start: u64, frames: &[Durable<E>]) -> std::io::Result<u64> {
+    fn write(&self, start: u64, frames: &[Durable<E>]) -> std::io::Result<Arc<Segment>> {
         let segment = self.segments.holding(start).expect("a segment stays while the journal writes to it");
         let parts: Vec<IoSlice<'_>> = frames.iter().map(|frame| IoSlice::new(&frame.bytes)).collect();
-        segment.file.write_durably_at(self.segments.offset(start), &parts)?;
-        let last = frames.last().expect("a group is never empty");
+        let (offset, bytes) = (self.segments.offset(start), parts.iter().map(|part| part.len() as u64).sum());
+        segment.file.write_all_at(offset, &parts)?;
+        segment.file.begin_sync(offset, bytes);
+        metrics::counter!("anabranch_journal_written_bytes_total").increment(bytes);
+        Ok(segment)
+    }
+
+    /// The line that makes a record durable is in here: it returns when the disk has the bytes. Returns where the journal
+    /// goes on.
+    fn make_durable(&self, segment: &Segment, frames: &[Durable<E>]) -> std::io::Result<u64> {
+        segment.file.sync()?;
         metrics::counter!("anabranch_journal_syncs_total").increment(1);
-        metrics::counter!("anabranch_journal_written_bytes_total")
-            .increment(last.position + last.bytes.len() as u64 - start);
-        Ok(last.next)
+        Ok(frames.last().expect("a group is never empty").next)
     }
 }
 

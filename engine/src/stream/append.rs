@@ -55,7 +55,9 @@ struct Batch<'a> {
 
 /// The records of one batch that go to one shard.
 struct Share {
-    shard: Arc<Shard>,
+    /// Which of the routes it is: counting references to a shard costs as much as the rest, because the thread that shows
+    /// records counts them as well.
+    route: usize,
     draft: Draft,
     indexes: Each<usize>,
 }
@@ -119,7 +121,8 @@ impl<'a> Batch<'a> {
             }
             let mut turn = core.turn(shares.iter().map(|share| share.draft.bytes()), Urgency::Normal)?;
             let now = core.now_ms();
-            for Share { shard, mut draft, indexes } in shares {
+            for Share { route, mut draft, indexes } in shares {
+                let shard = &routes[route];
                 let mut last = shard.arrival_accepted.lock();
                 let arrival = now.max(*last);
                 *last = arrival;
@@ -145,22 +148,22 @@ impl<'a> Batch<'a> {
         routed.sort_unstable();
         let mut frames: Each<Filling> = Each::new();
         let mut frame_of: Each<usize> = Each::from_elem(0, self.records.len());
-        let mut shares: Each<(Arc<Shard>, Each<usize>)> = Each::new();
+        let mut shares: Each<(usize, Each<usize>)> = Each::new();
         for chunk in
             routed.chunk_by(|(a, _), (b, _)| a == b).flat_map(|chunk| self.frames(chunk, frame_bytes_max))
         {
-            let shard = routes[chunk[0].0].clone();
+            let route = chunk[0].0;
             let indexes: Each<usize> = chunk.iter().map(|(_, index)| *index).collect();
             indexes.iter().for_each(|index| frame_of[*index] = frames.len());
             let bytes = indexes.iter().map(|index| stored_bytes(&self.records[*index])).sum();
-            frames.push(Filling::new(shard.key, bytes));
-            shares.push((shard, indexes));
+            frames.push(Filling::new(routes[route].key, bytes));
+            shares.push((route, indexes));
         }
         // In the order of the call as well: payloads mostly lie in memory as they came, and reading them here and there
         // takes twice as long.
         self.waiting().for_each(|index| frames[frame_of[index]].add(&self.records[index]));
         let filled = shares.into_iter().zip(frames);
-        filled.map(|((shard, indexes), frame)| Share { shard, draft: frame.finish(), indexes }).collect()
+        filled.map(|((route, indexes), frame)| Share { route, draft: frame.finish(), indexes }).collect()
     }
 
     /// Cuts the records of one shard so that each piece fits into a segment. Only tests have segments so small that

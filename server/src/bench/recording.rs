@@ -169,13 +169,8 @@ impl DiskFile for RecordingFile {
         Ok(())
     }
 
-    fn write_durably_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> io::Result<()> {
-        let bytes = parts.iter().map(|part| part.len() as u64).sum();
-        let start = self.recorder.clock.elapsed();
-        self.file.write_durably_at(offset, parts)?;
-        let sync = self.recorder.clock.elapsed().saturating_sub(start);
-        self.note(Write { bytes, write: Duration::ZERO, sync });
-        Ok(())
+    fn begin_sync(&self, offset: u64, bytes: u64) {
+        self.file.begin_sync(offset, bytes);
     }
 
     fn allocate(&self, length: u64) -> io::Result<()> {
