@@ -157,7 +157,7 @@ pub const fn frame_bytes(payload: usize) -> usize {
     (HEADER_BYTES + payload).next_multiple_of(ALIGNMENT)
 }
 
-/// A frame on its way to the journal: payload complete and summed, header still open.
+/// A frame on its way to the journal: payload complete and summed once it is closed, header still open.
 #[derive(Debug)]
 pub struct Draft {
     label: Label,
@@ -166,34 +166,33 @@ pub struct Draft {
     payload_checksum: u32,
 }
 
-/// A payload that grows at the end of a buffer, behind the room for its header.
-#[derive(Debug)]
-pub struct Payload(pub Vec<u8>);
-
-impl Payload {
-    /// Room for so many bytes.
-    pub fn with_capacity(bytes: usize) -> Payload {
-        let mut buffer = Vec::with_capacity(frame_bytes(bytes));
-        buffer.resize(HEADER_BYTES, 0);
-        Payload(buffer)
-    }
-}
-
 impl Draft {
     /// Makes a frame of up to `capacity` payload bytes, which `fill` appends to the buffer.
     pub fn new(label: Label, capacity: usize, fill: impl FnOnce(&mut Vec<u8>)) -> Draft {
-        let mut payload = Payload::with_capacity(capacity);
-        fill(&mut payload.0);
-        Draft::of(label, payload)
+        let mut draft = Draft::open(label, capacity);
+        fill(draft.payload());
+        draft.close();
+        draft
     }
 
-    /// Makes a frame of a payload that is complete.
-    pub fn of(label: Label, Payload(mut buffer): Payload) -> Draft {
-        let payload_checksum = crc32fast::hash(&buffer[HEADER_BYTES..]);
-        let payload_bytes =
-            u32::try_from(buffer.len() - HEADER_BYTES).expect("limits keep a frame below 4 GiB");
-        buffer.resize(buffer.len().next_multiple_of(ALIGNMENT), 0);
-        Draft { label, buffer, payload_bytes, payload_checksum }
+    /// Begins a frame with room for so many bytes of payload. It has to be closed.
+    pub fn open(label: Label, capacity: usize) -> Draft {
+        let mut buffer = Vec::with_capacity(frame_bytes(capacity));
+        buffer.resize(HEADER_BYTES, 0);
+        Draft { label, buffer, payload_bytes: 0, payload_checksum: 0 }
+    }
+
+    /// What the payload of an open frame is appended to.
+    pub fn payload(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// The payload is complete.
+    pub fn close(&mut self) {
+        let payload = &self.buffer[HEADER_BYTES..];
+        self.payload_bytes = u32::try_from(payload.len()).expect("limits keep a frame below 4 GiB");
+        self.payload_checksum = crc32fast::hash(payload);
+        self.buffer.resize(self.buffer.len().next_multiple_of(ALIGNMENT), 0);
     }
 
     /// Bytes of the whole frame.

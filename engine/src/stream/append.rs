@@ -12,7 +12,7 @@ use anabranch_model::{Appended, Error, HashKey, NewRecord, Result, StreamName};
 use smallvec::SmallVec;
 
 use super::catalogue::{Accepted, Effect, Stream};
-use super::records::{Filling, number, sequence, stored_bytes};
+use super::records::{self, number, sequence, stored_bytes};
 use super::shard::Shard;
 use super::throttle::TooFast;
 use crate::core::{Attempt, Core};
@@ -146,24 +146,25 @@ impl<'a> Batch<'a> {
             self.waiting().map(|index| (Accepted::route(routes, self.hash_keys[index]), index)).collect();
         // Within a shard in the order of the call.
         routed.sort_unstable();
-        let mut frames: Each<Filling> = Each::new();
-        let mut frame_of: Each<usize> = Each::from_elem(0, self.records.len());
-        let mut shares: Each<(usize, Each<usize>)> = Each::new();
+        let mut share_of: Each<usize> = Each::from_elem(0, self.records.len());
+        let mut shares: Each<Share> = Each::new();
         for chunk in
             routed.chunk_by(|(a, _), (b, _)| a == b).flat_map(|chunk| self.frames(chunk, frame_bytes_max))
         {
             let route = chunk[0].0;
             let indexes: Each<usize> = chunk.iter().map(|(_, index)| *index).collect();
-            indexes.iter().for_each(|index| frame_of[*index] = frames.len());
+            indexes.iter().for_each(|index| share_of[*index] = shares.len());
             let bytes = indexes.iter().map(|index| stored_bytes(&self.records[*index])).sum();
-            frames.push(Filling::new(routes[route].key, bytes));
-            shares.push((route, indexes));
+            let draft = records::open(routes[route].key, indexes.len() as u32, bytes);
+            shares.push(Share { route, draft, indexes });
         }
         // In the order of the call as well: payloads mostly lie in memory as they came, and reading them here and there
         // takes twice as long.
-        self.waiting().for_each(|index| frames[frame_of[index]].add(&self.records[index]));
-        let filled = shares.into_iter().zip(frames);
-        filled.map(|((route, indexes), frame)| Share { route, draft: frame.finish(), indexes }).collect()
+        self.waiting().for_each(|index| {
+            records::add(shares[share_of[index]].draft.payload(), &self.records[index]);
+        });
+        shares.iter_mut().for_each(|share| share.draft.close());
+        shares
     }
 
     /// Cuts the records of one shard so that each piece fits into a segment. Only tests have segments so small that

@@ -6,7 +6,6 @@ use anabranch_model::{NewRecord, Record, SequenceNumber, Timestamp};
 use bytes::Bytes;
 
 use crate::encoding::{Malformed, Put, Take};
-use crate::journal::frame::Payload;
 use crate::journal::{Draft, Kind, Label};
 use crate::state::ShardKey;
 
@@ -32,34 +31,20 @@ pub fn stored_bytes(record: &NewRecord) -> usize {
     RECORD_HEADER_BYTES + record.size()
 }
 
-/// A frame for records of one shard that is being filled; the arrival is set when their order is.
-pub struct Filling {
-    label: Label,
-    payload: Payload,
+/// Begins a frame for so many records of one shard with so many bytes, see [`stored_bytes`]; the arrival is set when their order
+/// is.
+pub fn open(shard: ShardKey, count: u32, bytes: usize) -> Draft {
+    let (stream, shard) = (shard.stream, shard.number);
+    let label = Label { kind: Kind::Records, origin: None, stream, shard, count, arrival: 0 };
+    Draft::open(label, bytes)
 }
 
-impl Filling {
-    /// An empty frame with room for so many bytes, see [`stored_bytes`].
-    pub fn new(shard: ShardKey, bytes: usize) -> Filling {
-        let (stream, shard) = (shard.stream, shard.number);
-        let label = Label { kind: Kind::Records, origin: None, stream, shard, count: 0, arrival: 0 };
-        Filling { label, payload: Payload::with_capacity(bytes) }
-    }
-
-    /// Adds a record behind the others.
-    pub fn add(&mut self, record: &NewRecord) {
-        let buffer = &mut self.payload.0;
-        buffer.put_u32(record.data.len() as u32);
-        buffer.put(&(record.partition_key.len() as u16).to_le_bytes());
-        buffer.put(&record.partition_key);
-        buffer.put(&record.data);
-        self.label.count += 1;
-    }
-
-    /// The frame.
-    pub fn finish(self) -> Draft {
-        Draft::of(self.label, self.payload)
-    }
+/// Adds a record to the payload of such a frame.
+pub fn add(payload: &mut Vec<u8>, record: &NewRecord) {
+    payload.put_u32(record.data.len() as u32);
+    payload.put(&(record.partition_key.len() as u16).to_le_bytes());
+    payload.put(&record.partition_key);
+    payload.put(&record.data);
 }
 
 /// Appends the records of a payload to `records`, those from number `from` on, until `enough` says so. Returns false
