@@ -21,7 +21,7 @@ use crate::api::wire::FailedReply;
 use crate::limits::{ANSWER_WAIT_MAX, BODY_BYTES_MAX, CLIENT_IDLE_MAX, CONNECT_WAIT_MAX, LINE_BYTES_MAX};
 
 /// Bytes that a connection reads ahead. It keeps them as long as it is open, and a reader of many shards has many.
-const BUFFER_BYTES_MAX: usize = 32 << 10;
+const BUFFER_BYTES_MAX: usize = 16 << 10;
 
 /// Connections to one server, kept open between calls.
 pub(super) struct Caller {

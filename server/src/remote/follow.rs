@@ -57,6 +57,11 @@ impl Lines {
                 let line = self.rest.split_to(self.searched + length).freeze();
                 self.rest.advance(1);
                 self.searched = 0;
+                // Between two lines there is mostly nothing, and the room for the longest line of a shard would stay for as
+                // long as it is followed.
+                if self.rest.is_empty() {
+                    self.rest = BytesMut::new();
+                }
                 return Ok(line);
             }
             self.searched = self.rest.len();
