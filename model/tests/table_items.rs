@@ -1,7 +1,7 @@
 //! Items and keys: sizes, checks, and encodings that sort and come back.
 
 use anabranch_model::limits::{ITEM_BYTES_MAX, NESTING_MAX};
-use anabranch_model::table::{Item, Key, KeyKind, KeySchema, KeyValue, Number, Value};
+use anabranch_model::table::{Item, Key, KeyKind, KeySchema, KeyValue, Names, Number, Value};
 use bytes::Bytes;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
@@ -172,6 +172,23 @@ proptest! {
         prop_assert_eq!(Item::decode(&mut from), Ok(item));
         prop_assert_eq!(from, &[7]);
         prop_assert!(Item::decode(&mut &bytes[..length - 1]).is_err());
+    }
+
+    #[test]
+    fn items_decode_alike_whatever_came_before(items in vec(any_item(), 1..6), odd in vec(prop_oneof![0u8..12, any::<u8>()], 0..24)) {
+        let mut names = Names::default();
+        for item in &items {
+            let mut less = item.clone();
+            let first = item.iter().next().map(|(name, _)| name.to_owned());
+            first.map(|name| less.remove(&name));
+            for item in [item, item, &less, &item.clone().with("between", true), item] {
+                let mut bytes = Vec::new();
+                item.encode(&mut bytes);
+                prop_assert_eq!(names.decode(&mut &bytes[..]), Ok(item.clone()));
+                let before = names.decode(&mut &odd[..]);
+                prop_assert_eq!(before, Item::decode(&mut &odd[..]));
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use anabranch_model::table::{
-    Get, Got, IndexOptions, Item, ItemPage, PageFilling, Query, Reading, Scan, check_parts, check_read_bytes,
+    Get, Got, IndexOptions, Item, ItemPage, Names, PageFilling, Query, Reading, Scan, check_parts,
+    check_read_bytes,
 };
 use anabranch_model::{Error, Result, TableName, limits};
 
@@ -142,9 +143,9 @@ impl<'a> Stretch<'a> {
             (Some(start), Order::Backward) => (Bound::Included(&from[..]), Bound::Excluded(&start[..])),
         };
         let mut page = PageFilling::new(self.reading, &self.shape.options, options);
-        let mut full = false;
-        rows.range(bounds, order, |_, row| {
-            if !page.look_at(self.item(rows, item(row)?)?)? {
+        let (mut full, mut names) = (false, Names::default());
+        rows.range(bounds, order, |_, mut row| {
+            if !page.look_at(self.item(rows, names.decode(&mut row)?)?)? {
                 full = true;
                 return Ok(ControlFlow::Break(()));
             }

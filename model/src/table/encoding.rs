@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use smol_str::SmolStr;
 
 use super::number::Number;
 use super::value::{Item, Value};
@@ -107,15 +108,48 @@ impl Item {
     }
 
     fn decode_at(from: &mut &[u8], depth: usize) -> Result<Item> {
+        Self::decode_beside(from, depth, None)
+    }
+
+    /// Takes names from an item that was decoded before, as far as they are the same, and leaves its own there.
+    fn decode_beside(from: &mut &[u8], depth: usize, mut names: Option<&mut Names>) -> Result<Item> {
         let count = take_count(from)?;
         let mut item = Item::with_room(count.min(ROOM_MAX) as usize);
-        for _ in 0..count {
-            let name = take_text(from)?;
+        for place in 0..usize::try_from(count).map_err(|_| damaged())? {
+            let name = take_bytes(from)?;
+            let name = match &mut names {
+                Some(names) => names.at(place, name)?,
+                None => SmolStr::new(text(name)?),
+            };
             if !item.push(name, Value::decode_at(from, depth)?) {
                 return Err(damaged());
             }
         }
         Ok(item)
+    }
+}
+
+/// The names of the item that was decoded last. Items of one table mostly have the same, and a name that stands where it stood
+/// before is not made again.
+#[derive(Debug, Default)]
+pub struct Names(Vec<SmolStr>);
+
+impl Names {
+    /// Reads an item from the start of `from`, and moves `from` behind it.
+    pub fn decode(&mut self, from: &mut &[u8]) -> Result<Item> {
+        Item::decode_beside(from, 0, Some(self))
+    }
+
+    fn at(&mut self, place: usize, name: &[u8]) -> Result<SmolStr> {
+        match self.0.get(place) {
+            Some(known) if known.as_bytes() == name => Ok(known.clone()),
+            _ => {
+                let name = SmolStr::new(text(name)?);
+                self.0.truncate(place);
+                self.0.push(name.clone());
+                Ok(name)
+            }
+        }
     }
 }
 
@@ -169,7 +203,11 @@ fn take_bytes<'a>(from: &mut &'a [u8]) -> Result<&'a [u8]> {
 }
 
 fn take_text<'a>(from: &mut &'a [u8]) -> Result<&'a str> {
-    std::str::from_utf8(take_bytes(from)?).map_err(|_| damaged())
+    text(take_bytes(from)?)
+}
+
+fn text(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| damaged())
 }
 
 fn take_set<T: Ord>(from: &mut &[u8], take: impl Fn(&mut &[u8]) -> Result<T>) -> Result<BTreeSet<T>> {

@@ -24,6 +24,7 @@ mod encoding;
 mod fingerprint;
 
 pub use change::{Change, Event};
+pub use encoding::Names;
 pub use expression::{Condition, KeyCondition, Projection, RangeCondition, Update};
 pub use fingerprint::fingerprint;
 pub use key::{Key, KeyAttribute, KeyKind, KeySchema, KeyValue};

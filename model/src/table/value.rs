@@ -255,10 +255,10 @@ impl Item {
     }
 
     /// Gives an attribute behind all others a value; returns whether it is behind them.
-    pub(super) fn push(&mut self, name: &str, value: Value) -> bool {
-        let behind = self.0.last().is_none_or(|(last, _)| last.as_str() < name);
+    pub(super) fn push(&mut self, name: SmolStr, value: Value) -> bool {
+        let behind = self.0.last().is_none_or(|(last, _)| last.as_str() < name.as_str());
         if behind {
-            self.0.push((SmolStr::new(name), value));
+            self.0.push((name, value));
         }
         behind
     }
