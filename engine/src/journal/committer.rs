@@ -25,7 +25,7 @@ const SHOWN_MAX: usize = 8;
 
 /// Frames of a group that is shown at once, and callers where not all of the frames are light.
 const SHOWN_AT_ONCE_FRAMES_MAX: usize = 64;
-const SHOWN_AT_ONCE_CALLERS_MAX: usize = 8;
+const SHOWN_AT_ONCE_CALLERS_MAX: usize = 16;
 
 /// A frame that is durable.
 pub struct Durable<E> {
