@@ -63,7 +63,7 @@ class Application:
         self.server, self.name = server, name or f"kcl-{mode.lower()}"
         self.mode, self.workers, self.keys = mode, {}, keys
         self.seen_at = os.path.join(server.folder.name, f"{self.name}.seen")
-        self.lines, self.read = [], open(self.seen_at, "w+")
+        self.lines, self.half, self.read = [], "", open(self.seen_at, "w+")
         kinesis = client("kinesis")
         kinesis.create_stream(StreamName=self.name, ShardCount=shards)
         kinesis.get_waiter("stream_exists").wait(StreamName=self.name, WaiterConfig={"Delay": 1})
@@ -112,9 +112,11 @@ class Application:
             self.workers[worker] = subprocess.Popen(command, stdout=seen, stderr=log, env=environment)
 
     def seen(self, what=None, **more):
-        """What was seen so far. A line is written at once, so there are no halves."""
+        """What was seen so far."""
+        # A line is written at once, and yet its first half may be there before the second: where a page of the file ends.
+        *lines, self.half = (self.half + self.read.read()).split("\n")
         # Ours write nothing but records.
-        self.lines += [{"what": "record", **json.loads(line)} for line in self.read]
+        self.lines += [{"what": "record", **json.loads(line)} for line in lines]
         return [line for line in self.lines if what in (None, line["what"])
                 and all(line.get(key) == value for key, value in more.items())]
 
