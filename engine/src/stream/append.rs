@@ -55,8 +55,8 @@ struct Batch<'a> {
 
 /// The records of one batch that go to one shard.
 struct Share {
-    /// Which of the routes it is: counting references to a shard costs as much as the rest, because the thread that shows
-    /// records counts them as well.
+    /// Which of the routes it is. References to a shard are counted by the thread that shows records as well, so one is taken
+    /// only where it is needed.
     route: usize,
     draft: Draft,
     indexes: Each<usize>,
