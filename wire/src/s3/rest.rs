@@ -5,6 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::address::Target;
 use super::body::Payload;
+use super::checksum;
 use super::errors::{invalid, invalid_argument, invalid_version, no_such_upload, not_implemented, with};
 use super::headers::text;
 use super::query::Query;
@@ -145,7 +146,8 @@ pub(super) fn forget_unsigned_hash(headers: &mut HeaderMap, query: &Query) {
 }
 
 /// In an address that was signed beforehand, headers of AWS may stand in the query, and so may conditions: one that was not
-/// seen would let somebody replace what he must not.
+/// seen would let somebody replace what he must not. A checksum there is none of the body, which nobody had seen when the
+/// address was signed; clients put that of an empty one there, and S3 does not look at it.
 pub(super) fn hoisted(headers: &mut HeaderMap, query: &Query) {
     const SIGNATURE: [&str; 8] = [
         "x-amz-algorithm",
@@ -160,7 +162,8 @@ pub(super) fn hoisted(headers: &mut HeaderMap, query: &Query) {
     const CONDITIONS: [&str; 4] = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
     for (name, value) in query.iter() {
         let name = name.to_ascii_lowercase();
-        let ours = name.starts_with("x-amz-") && !SIGNATURE.contains(&name.as_str());
+        let of_a_body = name == "x-amz-sdk-checksum-algorithm" || checksum::of_header(&name).is_some();
+        let ours = name.starts_with("x-amz-") && !of_a_body && !SIGNATURE.contains(&name.as_str());
         if !ours && !CONDITIONS.contains(&name.as_str()) {
             continue;
         }
