@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_consumer::Acknowledgement;
+use anabranch_model::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -62,6 +63,18 @@ impl Waiting {
             Waiting { event, acknowledgement, since }
         })
     }
+
+    /// The event, and what is owed when it is written.
+    fn parted(self) -> (Event, Owed) {
+        let owed = Owed { acknowledgement: self.acknowledgement, at: self.event.at };
+        (self.event, owed)
+    }
+}
+
+/// What is told about an event when it is written: whether it is, and how long that took.
+struct Owed {
+    acknowledgement: Option<Acknowledgement>,
+    at: Timestamp,
 }
 
 enum Input {
@@ -213,7 +226,7 @@ impl Gathering {
             self.end = self.ask(&waiting.event).await;
         }
         if self.holds(place) {
-            conclude(&self.line, vec![waiting], vec![Outcome::Done]);
+            conclude(&self.line, vec![waiting.parted().1], vec![Outcome::Done]);
             return;
         }
         if self.events.is_empty() {
@@ -288,10 +301,10 @@ impl Gathering {
         self.written().await;
         let line = self.line.clone();
         self.writing.spawn(async move {
-            let events = batch.iter().map(|waiting| waiting.event.clone()).collect();
+            let (events, owed): (Vec<Event>, Vec<_>) = batch.into_iter().map(Waiting::parted).unzip();
             let outcomes = line.write(events).await;
             line.meter.batch(bytes);
-            conclude(&line, batch, outcomes);
+            conclude(&line, owed, outcomes);
         });
     }
 
@@ -302,11 +315,11 @@ impl Gathering {
     }
 }
 
-fn conclude(line: &Line, batch: Vec<Waiting>, outcomes: Vec<Outcome>) {
-    let mut done = Vec::with_capacity(batch.len());
-    for (waiting, outcome) in batch.into_iter().zip(outcomes) {
-        let Some(acknowledgement) = waiting.acknowledgement else { continue };
-        line.ended(&outcome, waiting.event.at);
+fn conclude(line: &Line, owed: Vec<Owed>, outcomes: Vec<Outcome>) {
+    let mut done = Vec::with_capacity(owed.len());
+    for (owed, outcome) in owed.into_iter().zip(outcomes) {
+        let Some(acknowledgement) = owed.acknowledgement else { continue };
+        line.ended(&outcome, owed.at);
         match outcome {
             Outcome::Done => done.push(acknowledgement),
             Outcome::Failed(why) | Outcome::Refused(why) | Outcome::Unavailable(why) => {

@@ -79,18 +79,16 @@ impl Line {
         let begun = self.clock.elapsed();
         let mut events = vec![event];
         for step in &self.steps {
-            let mut made = Vec::with_capacity(events.len());
-            for event in events {
-                let told = |why: String| format!("step {}: {why}", step.name());
-                let applied = AssertUnwindSafe(step.apply(event)).catch_unwind().await;
-                made.extend(match applied {
-                    Ok(Ok(events)) => events,
-                    Ok(Err(Refusal::Failed(why))) => return Err(Outcome::Failed(told(why))),
-                    Ok(Err(Refusal::Never(why))) => return Err(Outcome::Refused(told(why))),
-                    Err(panic) => return Err(Outcome::Failed(told(panicked(&*panic)))),
-                });
-            }
-            events = made;
+            events = match <[Event; 1]>::try_from(events) {
+                Ok([event]) => apply(&**step, event).await?,
+                Err(events) => {
+                    let mut made = Vec::with_capacity(events.len());
+                    for event in events {
+                        made.extend(apply(&**step, event).await?);
+                    }
+                    made
+                }
+            };
         }
         self.meter.stage(Stage::Steps, self.clock.elapsed().saturating_sub(begun));
         Ok(events)
@@ -98,25 +96,26 @@ impl Line {
 
     /// Writes events, those that the sink does not take at the moment again and again. No outcome is
     /// [`Outcome::Unavailable`].
-    pub(crate) async fn write(&self, events: Vec<Event>) -> Vec<Outcome> {
+    pub(crate) async fn write(&self, mut events: Vec<Event>) -> Vec<Outcome> {
         let mut outcomes = vec![Outcome::Done; events.len()];
-        let mut waiting: Vec<(usize, Event)> = events.into_iter().enumerate().collect();
+        let mut places: Vec<usize> = (0..events.len()).collect();
         let mut attempts = 0;
-        while !waiting.is_empty() {
+        while !events.is_empty() {
             let begun = self.clock.elapsed();
-            let (places, events): (Vec<usize>, Vec<Event>) = waiting.into_iter().unzip();
             let written = self.call(&events).await;
             let mut unavailable = None;
-            waiting = Vec::new();
-            for ((place, event), outcome) in places.into_iter().zip(events).zip(written) {
+            let mut waiting = (Vec::new(), Vec::new());
+            for (number, outcome) in written.into_iter().enumerate() {
                 match outcome {
                     Outcome::Unavailable(why) => {
                         unavailable = Some(why);
-                        waiting.push((place, event));
+                        waiting.0.push(places[number]);
+                        waiting.1.push(events[number].clone());
                     }
-                    outcome => outcomes[place] = outcome,
+                    outcome => outcomes[places[number]] = outcome,
                 }
             }
+            (places, events) = waiting;
             match unavailable {
                 None => {
                     self.meter.stage(Stage::Sink, self.clock.elapsed().saturating_sub(begun));
@@ -170,6 +169,17 @@ impl Line {
             true => tracing::info!(bot = %self.bot, "the sink takes events again"),
             false => tracing::warn!(bot = %self.bot, why, "the sink takes no events; trying on"),
         }
+    }
+}
+
+/// Sends an event through a step.
+async fn apply(step: &dyn Step, event: Event) -> Result<Vec<Event>, Outcome> {
+    let told = |why: String| format!("step {}: {why}", step.name());
+    match AssertUnwindSafe(step.apply(event)).catch_unwind().await {
+        Ok(Ok(events)) => Ok(events),
+        Ok(Err(Refusal::Failed(why))) => Err(Outcome::Failed(told(why))),
+        Ok(Err(Refusal::Never(why))) => Err(Outcome::Refused(told(why))),
+        Err(panic) => Err(Outcome::Failed(told(panicked(&*panic)))),
     }
 }
 

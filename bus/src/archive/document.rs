@@ -1,14 +1,18 @@
 //! A change as a document: as DynamoDB Streams tells of it, or for a table of a keyspace as Keyspaces Streams does, in the
 //! same envelope.
 
+use std::fmt::Display;
+use std::io;
+
 use anabranch_model::table::{Change, ChangeView, Event as Happened, Item, KeySchema, KeyspaceShape, Value};
 use anabranch_model::{Error, Result, SequenceNumber};
 use async_trait::async_trait;
-use base64::display::Base64Display;
+use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value as Json;
+use serde_json::ser::Formatter;
 
 use super::cell;
 use crate::event::{Event, Origin};
@@ -16,6 +20,8 @@ use crate::step::{Refusal, Step};
 
 /// About what a document has beyond its images.
 const ENVELOPE_BYTES: usize = 512;
+/// Characters of Base64 that are made at a time.
+const BASE64_BYTES: usize = 2048;
 
 /// How the rows of a table are told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,8 +164,7 @@ impl Documents {
         }
         // About what it takes: bytes are told of in four characters for three.
         let mut document = Vec::with_capacity(ENVELOPE_BYTES + change.size as usize * 4 / 3);
-        let written = serde_json::to_writer(&mut document, &envelope);
-        written.map_err(|error| Error::Corrupt(error.to_string()))?;
+        write(&envelope, &mut document)?;
         Ok(document)
     }
 
@@ -199,13 +204,37 @@ fn view(view: ChangeView) -> &'static str {
 }
 
 fn tagged(item: &Item) -> Result<Json> {
-    serde_json::to_value(Tagged(item)).map_err(|error| Error::Corrupt(error.to_string()))
+    let mut text = Vec::new();
+    write(&Tagged(item), &mut text)?;
+    serde_json::from_slice(&text).map_err(|error| Error::Corrupt(error.to_string()))
+}
+
+/// Appends the JSON of something of this file.
+fn write(what: &impl Serialize, into: &mut Vec<u8>) -> Result<()> {
+    let written = what.serialize(&mut serde_json::Serializer::with_formatter(into, Base64));
+    written.map_err(|error| Error::Corrupt(error.to_string()))
+}
+
+/// JSON in which bytes are texts. Such texts have nothing that must be escaped, and are not looked through for it.
+struct Base64;
+
+impl Formatter for Base64 {
+    fn write_byte_array<W: ?Sized + io::Write>(&mut self, writer: &mut W, bytes: &[u8]) -> io::Result<()> {
+        let mut text = [0; BASE64_BYTES];
+        writer.write_all(b"\"")?;
+        for bytes in bytes.chunks(BASE64_BYTES / 4 * 3) {
+            let length = STANDARD.encode_slice(bytes, &mut text).map_err(io::Error::other)?;
+            writer.write_all(&text[..length])?;
+        }
+        writer.write_all(b"\"")
+    }
 }
 
 /// An item with each value under the letters of its kind. Numbers are texts, so that no reader rounds them.
 struct Tagged<'a>(&'a Item);
 struct TaggedValue<'a>(&'a Value);
 struct Binary<'a>(&'a [u8]);
+struct Text<T>(T);
 
 impl Serialize for Tagged<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
@@ -218,7 +247,7 @@ impl Serialize for TaggedValue<'_> {
         let mut map = serializer.serialize_map(Some(1))?;
         match self.0 {
             Value::Text(text) => map.serialize_entry("S", text)?,
-            Value::Number(number) => map.serialize_entry("N", &number.to_string())?,
+            Value::Number(number) => map.serialize_entry("N", &Text(number))?,
             Value::Binary(bytes) => map.serialize_entry("B", &Binary(bytes))?,
             Value::Bool(value) => map.serialize_entry("BOOL", value)?,
             Value::Null => map.serialize_entry("NULL", &true)?,
@@ -228,7 +257,7 @@ impl Serialize for TaggedValue<'_> {
             Value::Map(item) => map.serialize_entry("M", &Tagged(item))?,
             Value::TextSet(set) => map.serialize_entry("SS", set)?,
             Value::NumberSet(set) => {
-                map.serialize_entry("NS", &set.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+                map.serialize_entry("NS", &set.iter().map(Text).collect::<Vec<_>>())?;
             }
             Value::BinarySet(set) => {
                 map.serialize_entry("BS", &set.iter().map(|bytes| Binary(bytes)).collect::<Vec<_>>())?;
@@ -240,7 +269,13 @@ impl Serialize for TaggedValue<'_> {
 
 impl Serialize for Binary<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.collect_str(&Base64Display::new(self.0, &STANDARD))
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+impl<T: Display> Serialize for Text<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
     }
 }
 
@@ -326,6 +361,16 @@ mod tests {
         let identity = json!({"principalId": "dynamodb.amazonaws.com", "type": "Service"});
         assert_eq!(removed["userIdentity"], identity);
         assert_eq!(removed["dynamodb"].get("NewImage"), None);
+    }
+
+    /// Long ones are encoded in pieces, between which nothing may be padded.
+    #[test]
+    fn bytes_of_any_length_are_told_as_one_text() {
+        for length in [0, 1, 2, 3, 1_535, 1_536, 1_537, 1_538, 3 * 1_536, 10_000] {
+            let bytes: Vec<u8> = (0..length).map(|number: usize| number as u8).collect();
+            let item = Item::new().with("b", &bytes[..]);
+            assert_eq!(tagged(&item).unwrap(), json!({"b": {"B": STANDARD.encode(&bytes)}}));
+        }
     }
 
     fn shape() -> KeyspaceShape {

@@ -54,16 +54,16 @@ pub(super) fn open(
 ) -> Opened {
     let mut opened = Opened::default();
     for record in batch {
-        let (sequence, size) = (record.sequence, record.size());
-        let part = Part::of(record, shard, covered, bounds, &payload);
-        let is_first = opened.records.is_empty();
+        let (sequence, size, before) = (record.sequence, record.size(), opened.records.len());
+        let part = Part::of(record, shard, covered, bounds, &payload, &mut opened.records);
+        let is_first = before == 0;
         let fits = if is_first {
             part.cost <= bounds.first
         } else {
-            opened.cost + part.cost <= bounds.bytes
-                && opened.records.len() + part.records.len() <= bounds.records
+            opened.cost + part.cost <= bounds.bytes && opened.records.len() <= bounds.records
         };
-        if !part.records.is_empty() && !fits {
+        if opened.records.len() > before && !fits {
+            opened.records.truncate(before);
             let rest = if is_first { Rest::TooLarge(sequence, part.cost) } else { Rest::From(sequence) };
             opened.rest = Some(rest);
             break;
@@ -71,7 +71,6 @@ pub(super) fn open(
         opened.read = (opened.read.0 + 1, opened.read.1 + size);
         opened.largest = opened.largest.max(part.cost);
         opened.cost += part.cost;
-        opened.records.extend(part.records);
         if !part.is_whole {
             opened.rest = Some(Rest::From(sequence));
             break;
@@ -82,35 +81,36 @@ pub(super) fn open(
 
 /// What one record of the source holds.
 struct Part {
-    records: Vec<Received>,
     cost: usize,
     /// Nothing of it was left out.
     is_whole: bool,
 }
 
 impl Part {
+    /// Puts what it holds behind other records.
     fn of(
         record: Record,
         shard: &ShardInfo,
         covered: Checkpoint,
         bounds: Bounds,
         payload: &impl Fn(&Received) -> usize,
+        records: &mut Vec<Received>,
     ) -> Self {
-        let mut part = Part { records: Vec::new(), cost: 0, is_whole: true };
-        let size = record.size();
+        let mut part = Part { cost: 0, is_whole: true };
+        let (size, before) = (record.size(), records.len());
         for received in contents(record, shard) {
             if covered.covers(received.sequence, received.sub_sequence) {
                 continue;
             }
-            let (payload, is_first) = (payload(&received), part.records.is_empty());
-            let is_full =
-                part.records.len() >= bounds.records || payload > 0 && part.cost + payload > bounds.bytes;
+            let (payload, count) = (payload(&received), records.len() - before);
+            let is_first = count == 0;
+            let is_full = count >= bounds.records || payload > 0 && part.cost + payload > bounds.bytes;
             if is_full && !is_first {
                 part.is_whole = false;
                 break;
             }
             part.cost += RECORD_COST + payload + if is_first { size } else { 0 };
-            part.records.push(received);
+            records.push(received);
         }
         part
     }
@@ -137,13 +137,17 @@ fn contents(record: Record, shard: &ShardInfo) -> impl Iterator<Item = Received>
         }
         None => None,
     };
-    let itself = aggregate.is_none().then(|| plain.clone());
+    let Received { sequence, arrival, .. } = plain;
+    let itself = aggregate.is_none().then_some(plain);
     let parts = aggregate.into_iter().flatten().zip(0..).map(move |(part, sub_sequence)| Received {
+        sequence,
         sub_sequence,
+        arrival,
         partition_key: part.partition_key,
         explicit_hash_key: part.explicit_hash_key,
         data: part.data,
-        ..plain.clone()
+        attempt: 1,
+        seat: None,
     });
     itself.into_iter().chain(parts)
 }

@@ -1,7 +1,6 @@
 //! Prefix codes: few bits for what comes often.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
 /// A prefix code for symbols that come so often.
 pub(super) struct Code {
@@ -41,17 +40,22 @@ impl Code {
 /// How deep each symbol lies in the tree that joins, again and again, the two rarest.
 fn depths(counts: &[u32]) -> Vec<u8> {
     let symbols = (0..counts.len()).filter(|symbol| counts[*symbol] > 0);
-    let mut rarest: BinaryHeap<_> = symbols.map(|symbol| Reverse((counts[symbol], symbol))).collect();
-    // Behind the symbols come the nodes that join two.
+    let mut symbols: Vec<_> = symbols.map(|symbol| (counts[symbol], symbol)).collect();
+    symbols.sort_unstable();
+    // Nodes that join two are made from the rarest to the most frequent, so the rarest of all is the first of one or the other.
+    let (mut symbols, mut nodes) = (VecDeque::from(symbols), VecDeque::new());
+    let mut rarest = |nodes: &mut VecDeque<_>| match (symbols.front(), nodes.front()) {
+        (Some(symbol), Some(node)) if node < symbol => nodes.pop_front(),
+        (None, _) => nodes.pop_front(),
+        _ => symbols.pop_front(),
+    };
+    // Behind the symbols come the nodes.
     let mut parents = vec![0; counts.len()];
-    while let (Some(Reverse((one, left))), Some(Reverse((other, right)))) = (rarest.pop(), rarest.pop()) {
+    while let (Some((one, left)), Some((other, right))) = (rarest(&mut nodes), rarest(&mut nodes)) {
         let node = parents.len();
         parents.push(node);
         (parents[left], parents[right]) = (node, node);
-        if rarest.is_empty() {
-            break;
-        }
-        rarest.push(Reverse((one + other, node)));
+        nodes.push_back((one + other, node));
     }
     // A parent comes behind its children, so that its depth is known before theirs.
     let mut depths = vec![0_u8; parents.len()];

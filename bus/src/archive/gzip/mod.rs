@@ -122,17 +122,18 @@ fn write_block(text: &[u8], runs: &[Run], last: bool, out: &mut Bits) {
     out.put(u64::from(last) | 0b10 << 1, 3);
     head.write(out);
     let [symbol, distance] = codes;
-    let bytes: [u32; 256] = std::array::from_fn(|byte| symbol.symbols[byte]);
+    let bytes: [(u16, u8); 256] =
+        std::array::from_fn(|byte| (symbol.symbols[byte] as u16, symbol.lengths[byte]));
     let mut rest = text;
     for run in runs {
         let (plain, behind) = rest.split_at(run.plain);
         rest = &behind[usize::from(run.length)..];
-        let mut fours = plain.chunks_exact(4);
-        for four in fours.by_ref() {
-            four.iter().for_each(|byte| out.put_symbol(bytes[usize::from(*byte)]));
+        let (fours, few) = plain.as_chunks();
+        for four in fours {
+            out.put_four(four.map(|byte| bytes[usize::from(byte)]));
             out.write();
         }
-        fours.remainder().iter().for_each(|byte| out.put_symbol(bytes[usize::from(*byte)]));
+        few.iter().for_each(|byte| out.put_symbol(symbol.symbols[usize::from(*byte)]));
         out.write();
         if run.length > 0 {
             let (place, bits, base) = length_symbol(run.length);
@@ -157,9 +158,11 @@ fn count(text: &[u8], runs: &[Run]) -> ([u32; SYMBOLS], [u32; DISTANCES]) {
     for run in runs {
         let (plain, behind) = rest.split_at(run.plain);
         rest = &behind[usize::from(run.length)..];
-        for four in plain.chunks(4) {
+        let (fours, few) = plain.as_chunks::<4>();
+        for four in fours {
             four.iter().zip(&mut counts).for_each(|(byte, counts)| counts[usize::from(*byte)] += 1);
         }
+        few.iter().for_each(|byte| counts[0][usize::from(*byte)] += 1);
         if run.length > 0 {
             symbols[length_symbol(run.length).0] += 1;
             distances[distance_symbol(run.distance).0] += 1;
@@ -292,6 +295,16 @@ impl Bits {
     /// Puts the code of a symbol.
     fn put_symbol(&mut self, symbol: u32) {
         self.put(u64::from(symbol & 0xffff), symbol >> 16);
+    }
+
+    /// Puts the codes of four symbols with their lengths. They are joined by twos first: one behind the other, each would wait
+    /// for the one before it.
+    fn put_four(&mut self, four: [(u16, u8); 4]) {
+        let [(one, one_bits), (two, two_bits), (three, three_bits), (four, four_bits)] =
+            four.map(|(code, bits)| (u64::from(code), u32::from(bits)));
+        let (first, first_bits) = (one | two << one_bits, one_bits + two_bits);
+        let (second, second_bits) = (three | four << three_bits, three_bits + four_bits);
+        self.put(first | second << first_bits, first_bits + second_bits);
     }
 
     /// Writes what waits; less than a byte goes on waiting.

@@ -45,8 +45,10 @@ impl Seen {
         let (mut plain, mut at) = (start, start);
         while let Some(word) = word(text, at) {
             let distance = self.replace(word, before.wrapping_add(at)) as usize;
+            // What lies too far back is compared as well, with itself: whether it does is a guess that processors get wrong.
             let known = 1 <= distance && distance <= WINDOW.min(at);
-            if !known || self::word(text, at - distance) != Some(word) {
+            let there = self::word(text, at - if known { distance } else { 0 });
+            if !(known & (there == Some(word))) {
                 at += 1 + ((at - plain) >> PATIENCE_BITS);
                 continue;
             }
