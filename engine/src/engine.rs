@@ -464,6 +464,14 @@ impl StreamStore for Engine {
         stream: &StreamName,
         records: Vec<NewRecord>,
     ) -> Result<Vec<std::result::Result<Appended, Error>>> {
+        self.inner.core.append(stream, &records).await
+    }
+
+    async fn append_kept(
+        &self,
+        stream: &StreamName,
+        records: &[NewRecord],
+    ) -> Result<Vec<std::result::Result<Appended, Error>>> {
         self.inner.core.append(stream, records).await
     }
 

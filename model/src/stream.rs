@@ -270,6 +270,15 @@ pub trait StreamStore: ShardSource {
         records: Vec<NewRecord>,
     ) -> Result<Vec<std::result::Result<Appended, Error>>>;
 
+    /// The same as [`append`](StreamStore::append), for whoever keeps the records until he knows what became of them.
+    async fn append_kept(
+        &self,
+        stream: &StreamName,
+        records: &[NewRecord],
+    ) -> Result<Vec<std::result::Result<Appended, Error>>> {
+        self.append(stream, records.to_vec()).await
+    }
+
     /// Closes a shard and opens two in its place; the upper one begins at `at`. Returns the lower one first.
     async fn split(&self, stream: &StreamName, shard: &ShardId, at: HashKey) -> Result<[ShardId; 2]>;
 

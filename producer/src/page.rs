@@ -8,9 +8,6 @@ use parking_lot::Mutex;
 
 use crate::outcome::{Lost, Outcome, Why};
 
-/// Outcomes on a page.
-const OUTCOMES: usize = 256;
-
 /// Room for the outcomes of some records.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
@@ -38,21 +35,49 @@ impl Page {
     }
 }
 
-/// Where the next record's outcome will stand.
-#[derive(Default)]
-pub(crate) struct Pages {
+/// The places of a page, in the hands of whoever tells all of its outcomes. Dropped without a word, nobody knows what became
+/// of the records.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
     page: Arc<Page>,
-    used: usize,
+    count: usize,
 }
 
-impl Pages {
-    /// A place that nobody else has.
-    pub(crate) fn next(&mut self) -> Spot {
-        if self.used == OUTCOMES {
-            *self = Pages::default();
+impl Places {
+    /// One more: the page, and the place on it.
+    pub(crate) fn next(&mut self) -> (Arc<Page>, usize) {
+        self.count += 1;
+        (self.page.clone(), self.count - 1)
+    }
+
+    /// Each by itself, in their order.
+    pub(crate) fn each(mut self) -> Vec<Spot> {
+        let count = std::mem::take(&mut self.count);
+        (0..count as u32).map(|index| Spot { page: self.page.clone(), index, told: false }).collect()
+    }
+
+    /// Tells all outcomes, which are in the order of the places.
+    pub(crate) fn tell(mut self, outcomes: Vec<Option<Outcome>>) {
+        debug_assert_eq!(outcomes.len(), self.count, "every place has its outcome");
+        self.write(outcomes);
+    }
+
+    fn write(&mut self, outcomes: Vec<Option<Outcome>>) {
+        self.count = 0;
+        let mut told = self.page.told.lock();
+        told.outcomes = outcomes;
+        let waiting = std::mem::take(&mut told.waiting);
+        drop(told);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        if self.count > 0 {
+            let unknown = || Some(Err(Lost::Unknown(Why::Closed)));
+            self.write(std::iter::repeat_with(unknown).take(self.count).collect());
         }
-        self.used += 1;
-        Spot { page: self.page.clone(), index: (self.used - 1) as u32, told: false }
     }
 }
 
@@ -63,13 +88,6 @@ pub(crate) struct Spot {
     page: Arc<Page>,
     index: u32,
     told: bool,
-}
-
-impl Spot {
-    /// The page, and the place on it.
-    pub(crate) fn place(&self) -> (Arc<Page>, usize) {
-        (self.page.clone(), self.index as usize)
-    }
 }
 
 impl Drop for Spot {
@@ -111,7 +129,6 @@ impl Told {
     fn write(&mut self, index: u32, outcome: Outcome) {
         let index = index as usize;
         if self.outcomes.len() <= index {
-            self.outcomes.reserve_exact(OUTCOMES - self.outcomes.len());
             self.outcomes.resize_with(index + 1, || None);
         }
         self.outcomes[index] = Some(outcome);
@@ -138,35 +155,68 @@ mod tests {
         Err(Lost::NotStored(Why::Behind))
     }
 
+    /// The places of so many records, and where each of them stands.
+    fn places(count: usize) -> (Places, Vec<(Arc<Page>, usize)>) {
+        let mut places = Places::default();
+        let each = (0..count).map(|_| places.next()).collect();
+        (places, each)
+    }
+
     #[test]
     fn a_sender_is_woken_once_for_all_that_was_told() {
-        let mut pages = Pages::default();
-        let spots: Vec<Spot> = (0..OUTCOMES + 10).map(|_| pages.next()).collect();
-        let places: Vec<_> = spots.iter().map(Spot::place).collect();
+        let (one, mut all) = places(300);
+        let (other, more) = places(10);
+        all.extend(more);
         let counting = Arc::new(Counting::default());
         let waker = Waker::from(counting.clone());
         let mut context = Context::from_waker(&waker);
-        for (page, index) in &places {
+        for (page, index) in &all {
             assert_eq!(page.poll(*index, &mut context), Poll::Pending);
         }
+        let spots: Vec<Spot> = one.each().into_iter().chain(other.each()).collect();
         tell(spots.into_iter().rev().map(|spot| (spot, lost())));
         assert_eq!(counting.0.load(Ordering::Relaxed), 1, "two pages, one waker");
-        for (page, index) in &places {
+        for (page, index) in &all {
             assert_eq!(page.poll(*index, &mut context), Poll::Ready(lost()));
             assert_eq!(page.poll(*index, &mut context), Poll::Pending, "an outcome is told once");
         }
     }
 
     #[test]
-    fn a_spot_that_is_dropped_says_that_nobody_knows() {
-        let mut pages = Pages::default();
-        let (first, second) = (pages.next(), pages.next());
-        let (page, index) = second.place();
+    fn a_page_is_told_as_a_whole() {
+        let (places, all) = places(3);
+        let counting = Arc::new(Counting::default());
+        let waker = Waker::from(counting.clone());
+        let mut context = Context::from_waker(&waker);
+        for (page, index) in &all {
+            assert_eq!(page.poll(*index, &mut context), Poll::Pending);
+        }
+        places.tell((0..3).map(|_| Some(lost())).collect());
+        assert_eq!(counting.0.load(Ordering::Relaxed), 1);
+        for (page, index) in &all {
+            assert_eq!(page.poll(*index, &mut context), Poll::Ready(lost()));
+            assert_eq!(page.poll(*index, &mut context), Poll::Pending, "an outcome is told once");
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_says_that_nobody_knows() {
+        let unknown = || Poll::Ready(Err(Lost::Unknown(Why::Closed)));
         let mut context = Context::from_waker(Waker::noop());
+        let (whole, all) = places(2);
+        let (page, _) = &all[0];
+        assert_eq!(page.poll(1, &mut context), Poll::Pending);
+        drop(whole);
+        assert_eq!((page.poll(0, &mut context), page.poll(1, &mut context)), (unknown(), unknown()));
+
+        let (split, all) = places(2);
+        let (page, _) = &all[0];
+        let mut spots = split.each().into_iter();
+        let (first, second) = (spots.next().unwrap(), spots.next().unwrap());
         tell([(first, lost())]);
         assert_eq!(page.poll(0, &mut context), Poll::Ready(lost()), "what was told stays");
-        assert_eq!(page.poll(index, &mut context), Poll::Pending);
+        assert_eq!(page.poll(1, &mut context), Poll::Pending);
         drop(second);
-        assert_eq!(page.poll(index, &mut context), Poll::Ready(Err(Lost::Unknown(Why::Closed))));
+        assert_eq!(page.poll(1, &mut context), unknown());
     }
 }

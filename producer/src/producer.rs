@@ -93,7 +93,7 @@ impl Producer {
         let (map, runs) = (RwLock::new(Arc::new(map)), Runs::new(&*store, &settings));
         // A shard that is paced needs the lanes of its records.
         let strands = if runs.share_appends && settings.pace.is_none() { settings.appends_max } else { 0 };
-        let strands = Strands::new(strands);
+        let strands = Strands::new(strands, settings.batch_records, settings.batch_bytes);
         let shared =
             Arc::new(Shared { store, stream, settings, clock, dice, intake, room, map, runs, strands });
         let (close, closing) = (watch::Sender::new(false), watch::Sender::new(()));
@@ -122,13 +122,18 @@ impl Producer {
     }
 
     /// Sends a record. It waits while the buffer is full; the ticket says what became of the record.
-    pub async fn send(&self, record: NewRecord) -> Result<Ticket> {
-        self.send_within(record, self.shared.settings.lifetime).await
+    pub fn send(&self, record: NewRecord) -> impl Future<Output = Result<Ticket>> + Send {
+        self.send_within(record, self.shared.settings.lifetime)
     }
 
     /// Sends a record that is given up after this time.
-    pub async fn send_within(&self, record: NewRecord, lifetime: Duration) -> Result<Ticket> {
-        self.enqueue(record, self.shared.clock.elapsed() + lifetime, None).await
+    pub fn send_within(
+        &self,
+        record: NewRecord,
+        lifetime: Duration,
+    ) -> impl Future<Output = Result<Ticket>> + Send {
+        // A future inside of another one would be one more place that the record is moved to.
+        self.enqueue(record, self.shared.clock.elapsed() + lifetime, None)
     }
 
     /// Sends a record if the buffer has room for it. A payload that goes to a blob cannot be sent like this.

@@ -8,6 +8,9 @@
 //!                           └──refused──▶ held, with all that comes behind it in its key ──time──▶ under way
 //! ```
 //!
+//! Records are left in groups that are an append each, so that a group goes and is told as a whole. What is refused, or late,
+//! leaves its group, and goes record by record from then on.
+//!
 //! What must hold: of one key, what is held goes before what comes later, and nothing of it is under way meanwhile.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -16,7 +19,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_model::{Appended, Error, HashKey, NewRecord, NextMove, Result};
+use anabranch_model::{Appended, Error, HashKey, NewRecord, NextMove, Result, ShardId};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -24,19 +27,25 @@ use tokio::sync::Notify;
 use crate::map::ShardMap;
 use crate::metrics;
 use crate::outcome::{Lost, Outcome, Stored, Ticket, Why, in_doubt};
-use crate::page::{Pages, Spot, tell};
+use crate::page::{Places, Spot, tell};
 use crate::pause::pause;
 use crate::producer::Shared;
-use crate::settings::Settings;
 
 /// How often records are looked for whose deadline has passed while they wait.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
-/// Room that is kept for the next records when the last ones were many.
-const KEPT: usize = 2_048;
 
 /// All strands of a producer; none if its store does not keep runs, or its records need lanes for another reason.
-#[derive(Default)]
-pub(crate) struct Strands(Vec<Strand>);
+pub(crate) struct Strands {
+    all: Vec<Strand>,
+    most: Most,
+}
+
+/// The most that goes in one append.
+#[derive(Clone, Copy)]
+struct Most {
+    records: usize,
+    bytes: usize,
+}
 
 /// Where senders leave the records of some keys.
 #[derive(Default)]
@@ -47,14 +56,35 @@ struct Strand {
 
 #[derive(Default)]
 struct Left {
-    items: VecDeque<Item>,
-    pages: Pages,
+    groups: VecDeque<Group>,
+    /// Records of the group that was fetched last: the next one will be about as large.
+    expected: usize,
     /// Whoever sends waits for the first record.
     asleep: bool,
     closed: bool,
 }
 
-/// A record on its way.
+/// Records that fit in one append, in the order in which they were left.
+#[derive(Default)]
+struct Group {
+    records: Vec<NewRecord>,
+    notes: Vec<Note>,
+    /// Of all records, keys included.
+    bytes: usize,
+    /// The earliest deadline.
+    deadline: Duration,
+    places: Places,
+}
+
+/// What is known of a record that was left.
+#[derive(Clone, Copy)]
+struct Note {
+    deadline: Duration,
+    /// What it takes of the buffer.
+    room: u32,
+}
+
+/// A record that goes by itself.
 struct Item {
     record: NewRecord,
     deadline: Duration,
@@ -77,52 +107,99 @@ struct Pause {
 }
 
 impl Strands {
-    pub(crate) fn new(count: usize) -> Self {
-        Strands((0..count).map(|_| Strand::default()).collect())
+    pub(crate) fn new(count: usize, records: usize, bytes: usize) -> Self {
+        Strands { all: (0..count).map(|_| Strand::default()).collect(), most: Most { records, bytes } }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 
     /// Leaves a record behind the others of its key. Returns nothing if nobody fetches it any more.
-    pub(crate) fn leave(&self, mut record: NewRecord, deadline: Duration, room: u32) -> Option<Ticket> {
-        let key = record.hash_key();
-        // The store need not compute it again.
-        record.explicit_hash_key = Some(key);
-        let strand = &self.0[self.of(key)];
+    pub(crate) fn leave(&self, record: NewRecord, deadline: Duration, room: u32) -> Option<Ticket> {
+        let strand = &self.all[self.of(&record.partition_key)];
         let mut left = strand.left.lock();
         if left.closed {
             return None;
         }
-        let spot = left.pages.next();
-        let (page, index) = spot.place();
-        let (attempts, doubtful, last_error) = (0, false, None);
-        left.items.push_back(Item { record, deadline, room, attempts, doubtful, last_error, spot });
+        let size = record.size();
+        if !left
+            .groups
+            .back()
+            .is_some_and(|group| self.most.allow(group.records.len() + 1, group.bytes + size))
+        {
+            let group = Group::new(left.expected, deadline);
+            left.groups.push_back(group);
+        }
+        let ticket = left.groups.back_mut()?.push(record, size, Note { deadline, room });
         let wake = std::mem::take(&mut left.asleep);
         drop(left);
         if wake {
             strand.worth_waking.notify_one();
         }
-        Some(Ticket::on_page(page, index))
+        Some(ticket)
     }
 
     /// Nothing is taken any more; what is here is still sent.
     pub(crate) fn close(&self) {
-        for strand in &self.0 {
+        for strand in &self.all {
             strand.left.lock().closed = true;
             strand.worth_waking.notify_one();
         }
     }
 
-    /// Hash keys that somebody chose may lie close together, so all of their bits count.
-    fn of(&self, key: HashKey) -> usize {
-        let folded = (key.get() >> 64) as u64 ^ key.get() as u64;
-        (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % self.0.len()
+    /// The strand of a partition key, wherever its records are sent. Their hash keys are computed later, many at once.
+    fn of(&self, key: &[u8]) -> usize {
+        let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        let (words, rest) = key.as_chunks();
+        let hash = words.iter().fold(key.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+        let hash = rest.iter().fold(hash, |hash, byte| mix(hash, u64::from(*byte)));
+        (mix(hash, 0) >> 32) as usize % self.all.len()
+    }
+}
+
+impl Most {
+    fn allow(self, records: usize, bytes: usize) -> bool {
+        records <= self.records && bytes <= self.bytes
+    }
+}
+
+impl Group {
+    fn new(expected: usize, deadline: Duration) -> Self {
+        let (records, notes) = (Vec::with_capacity(expected), Vec::with_capacity(expected));
+        Group { records, notes, deadline, ..Group::default() }
+    }
+
+    fn push(&mut self, record: NewRecord, bytes: usize, note: Note) -> Ticket {
+        self.records.push(record);
+        self.bytes += bytes;
+        self.deadline = self.deadline.min(note.deadline);
+        self.notes.push(note);
+        let (page, index) = self.places.next();
+        Ticket::on_page(page, index)
+    }
+
+    /// Computes where records go, so that nobody has to do it again.
+    fn locate(&mut self) {
+        let keys = NewRecord::hash_keys(self.records.iter());
+        self.records.iter_mut().zip(keys).for_each(|(record, key)| record.explicit_hash_key = Some(key));
+    }
+
+    fn into_items(self) -> impl Iterator<Item = Item> {
+        let parts = self.records.into_iter().zip(self.notes).zip(self.places.each());
+        parts.map(|((record, Note { deadline, room }), spot)| Item {
+            record,
+            deadline,
+            room,
+            attempts: 0,
+            doubtful: false,
+            last_error: None,
+            spot,
+        })
     }
 }
 
@@ -130,7 +207,7 @@ impl Strands {
 pub(crate) struct Runner {
     shared: Arc<Shared>,
     number: usize,
-    /// Fetched, and not sent yet.
+    /// Out of their groups, and not sent yet.
     fresh: VecDeque<Item>,
     /// Refused, or behind one that was; those of a key in order.
     held: VecDeque<Item>,
@@ -144,12 +221,11 @@ pub(crate) struct Runner {
 impl Drop for Runner {
     /// Whatever ended it, nobody waits for it any more.
     fn drop(&mut self) {
-        let strand = &self.shared.strands.0[self.number];
-        let mut left = strand.left.lock();
+        let mut left = self.strand().left.lock();
         left.closed = true;
-        let items = std::mem::take(&mut left.items);
+        let groups = std::mem::take(&mut left.groups);
         drop(left);
-        drop(items);
+        drop(groups);
     }
 }
 
@@ -160,11 +236,19 @@ impl Runner {
         Runner { shared, number, fresh, held, pausing, swept_at, counted }
     }
 
+    fn strand(&self) -> &Strand {
+        &self.shared.strands.all[self.number]
+    }
+
     /// Runs until the strand is closed and everything is concluded.
     pub(crate) async fn run(mut self) {
         loop {
             let now = self.shared.clock.elapsed();
             self.sweep(now);
+            if let Some(group) = self.whole_group(now) {
+                self.append_group(group).await;
+                continue;
+            }
             let sent = self.next_append(now);
             if !sent.is_empty() {
                 self.append(sent).await;
@@ -176,11 +260,9 @@ impl Runner {
 
     /// Waits for something to do. Returns whether nothing will ever come.
     async fn rest(&mut self, now: Duration) -> bool {
-        let shared = self.shared.clone();
-        let strand = &shared.strands.0[self.number];
         {
-            let mut left = strand.left.lock();
-            if !left.items.is_empty() {
+            let mut left = self.strand().left.lock();
+            if !left.groups.is_empty() {
                 return false;
             }
             if left.closed && self.held.is_empty() {
@@ -192,55 +274,85 @@ impl Runner {
         let due = due.map(|due| due.saturating_sub(now).min(SWEEP_EVERY));
         tokio::select! {
             biased;
-            () = strand.worth_waking.notified() => {}
+            () = self.strand().worth_waking.notified() => {}
             () = pause(due.unwrap_or_default()), if due.is_some() => {}
         }
         false
     }
 
-    /// What goes next: what was held long enough, and what came since, as much as fits.
+    /// The next group, if it may go as it is: nothing goes before it, and nothing of it is late.
+    fn whole_group(&mut self, now: Duration) -> Option<Group> {
+        if !self.held.is_empty() || !self.fresh.is_empty() {
+            return None;
+        }
+        let group = self.fetch()?;
+        if now >= group.deadline {
+            self.fresh.extend(group.into_items());
+            return None;
+        }
+        Some(group)
+    }
+
+    /// What goes next record by record: what was held long enough, and what came since, as much as fits.
     fn next_append(&mut self, now: Duration) -> Vec<Item> {
-        let shared = self.shared.clone();
-        let mut next = Next::default();
+        let mut next = Next::new(self.shared.strands.most);
         if !self.held.is_empty() {
             for item in std::mem::take(&mut self.held) {
                 let key = item.record.hash_key();
                 let rests = self.pausing.get(&key).is_some_and(|pause| pause.due > now);
-                let back = if rests { Some(item) } else { next.push(item, &shared.settings) };
+                let back = if rests { Some(item) } else { next.push(item) };
                 self.held.extend(back);
             }
         }
         while !next.full {
-            if self.fresh.is_empty() && !self.fetch() {
-                break;
+            if self.fresh.is_empty()
+                && let Some(group) = self.fetch()
+            {
+                self.fresh.extend(group.into_items());
             }
             let Some(item) = self.fresh.pop_front() else { break };
             if now >= item.deadline {
                 self.lose(item);
             } else if !self.pausing.is_empty() && self.pausing.contains_key(&item.record.hash_key()) {
                 self.held.push_back(item);
-            } else if let Some(item) = next.push(item, &shared.settings) {
+            } else if let Some(item) = next.push(item) {
                 self.fresh.push_front(item);
             }
         }
         next.sent
     }
 
-    /// Fetches what senders have left. Returns whether there was anything.
-    fn fetch(&mut self) -> bool {
-        self.fresh.shrink_to(KEPT);
-        let mut left = self.shared.strands.0[self.number].left.lock();
-        std::mem::swap(&mut left.items, &mut self.fresh);
-        !self.fresh.is_empty()
+    /// Fetches what senders have left first.
+    fn fetch(&self) -> Option<Group> {
+        let mut left = self.strand().left.lock();
+        let mut group = left.groups.pop_front()?;
+        left.expected = group.records.len();
+        drop(left);
+        group.locate();
+        Some(group)
     }
 
-    async fn append(&mut self, mut sent: Vec<Item>) {
-        let shared = self.shared.clone();
+    /// Sends a group. Where all of it is stored, nothing is moved for a single record.
+    async fn append_group(&mut self, group: Group) {
+        let (results, now) = self.store(&group.records).await;
+        match results {
+            Ok(results) if results.iter().all(Result::is_ok) => self.land_group(group, results, now),
+            results => self.land(group.into_items().collect(), results, now),
+        }
+    }
+
+    async fn append(&mut self, sent: Vec<Item>) {
         let records: Vec<NewRecord> = sent.iter().map(|item| item.record.clone()).collect();
-        sent.iter_mut().for_each(|item| item.attempts += 1);
+        let (results, now) = self.store(&records).await;
+        self.land(sent, results, now);
+    }
+
+    /// Appends records, and gives up others that wait meanwhile. Returns when the answer came as well.
+    async fn store(&mut self, records: &[NewRecord]) -> (Result<Vec<Result<Appended>>>, Duration) {
+        let shared = self.shared.clone();
         let began = shared.clock.elapsed();
         let results = {
-            let append = AssertUnwindSafe(shared.store.append(&shared.stream, records)).catch_unwind();
+            let append = AssertUnwindSafe(shared.store.append_kept(&shared.stream, records)).catch_unwind();
             let mut append = pin!(append);
             loop {
                 tokio::select! {
@@ -254,19 +366,37 @@ impl Runner {
         metrics::append(&shared.stream, now.saturating_sub(began));
         let broke_off = |_| Err(Error::Unavailable("the append did not end".to_owned()));
         let results =
-            results.unwrap_or_else(broke_off).and_then(|results| match results.len() == sent.len() {
+            results.unwrap_or_else(broke_off).and_then(|results| match results.len() == records.len() {
                 true => Ok(results),
                 false => Err(Error::Unavailable("the store answered about other records".to_owned())),
             });
-        let whole = results.is_err();
-        let results = results.unwrap_or_else(|error| vec![Err(error); sent.len()]);
-        self.land(sent, results, whole, now);
+        (results, now)
     }
 
-    /// Tells what became of the records of an append, and holds those that are to be sent again. `whole`: all of them failed
-    /// as one.
-    fn land(&mut self, sent: Vec<Item>, results: Vec<Result<Appended>>, whole: bool, now: Duration) {
+    /// Tells that all of a group is stored, which was sent once.
+    fn land_group(&mut self, group: Group, results: Vec<Result<Appended>>, now: Duration) {
         let shared = self.shared.clone();
+        let map = shared.map();
+        let outcome = |(record, result): (&NewRecord, Result<Appended>)| {
+            let stored = result.map(|Appended { shard, sequence }| {
+                self.note(&map, &shard, record);
+                Stored { shard, sequence, attempts: 1, repeated: false }
+            });
+            Some(stored.map_err(|error| Lost::new(false, Why::Refused(error))))
+        };
+        let outcomes: Vec<Option<Outcome>> = group.records.iter().zip(results).map(outcome).collect();
+        self.count(&map, now);
+        metrics::stored(&shared.stream, group.records.len(), group.bytes);
+        shared.room.add_permits(group.notes.iter().map(|note| note.room as usize).sum());
+        group.places.tell(outcomes);
+    }
+
+    /// Tells what became of the records of an append, and holds those that are to be sent again.
+    fn land(&mut self, sent: Vec<Item>, results: Result<Vec<Result<Appended>>>, now: Duration) {
+        let shared = self.shared.clone();
+        // All of them failed as one.
+        let whole = results.is_err();
+        let results = results.unwrap_or_else(|error| vec![Err(error); sent.len()]);
         let (mut records, mut bytes, mut freed) = (0, 0, 0);
         let mut concluded: Vec<(Spot, Outcome)> = Vec::with_capacity(sent.len());
         let mut again: VecDeque<Item> = VecDeque::new();
@@ -274,14 +404,10 @@ impl Runner {
         let map = shared.map();
         for (mut item, result) in sent.into_iter().zip(results) {
             let key = item.record.hash_key();
+            item.attempts += 1;
             let error = match result {
                 Ok(Appended { shard, sequence }) => {
-                    let slot = map.slot(key);
-                    match map.shards().get(slot).is_some_and(|traffic| traffic.shard == shard) {
-                        true => self.counted.push((slot, key, item.record.size())),
-                        // A shard that is not known yet is counted from the next listing on.
-                        false => shared.runs.resharded.notify_one(),
-                    }
+                    self.note(&map, &shard, &item.record);
                     if let Some(pause) = self.pausing.get_mut(&key) {
                         pause.vain = 0;
                     }
@@ -350,6 +476,17 @@ impl Runner {
         }
     }
 
+    /// Notes where a record was stored, to be counted.
+    fn note(&mut self, map: &ShardMap, shard: &ShardId, record: &NewRecord) {
+        let key = record.hash_key();
+        let slot = map.slot(key);
+        match map.shards().get(slot).is_some_and(|traffic| traffic.shard == *shard) {
+            true => self.counted.push((slot, key, record.size())),
+            // A shard that is not known yet is counted from the next listing on.
+            false => self.shared.runs.resharded.notify_one(),
+        }
+    }
+
     /// Counts what was stored, that of each shard at once.
     fn count(&mut self, map: &ShardMap, now: Duration) {
         self.counted.sort_unstable_by_key(|(slot, ..)| *slot);
@@ -369,10 +506,13 @@ impl Runner {
         self.swept_at = now;
         let over = |item: &Item| now >= item.deadline;
         let mut lost = Vec::new();
+        let late = self.strand().left.lock().groups.iter().any(|group| now >= group.deadline);
+        while late && let Some(group) = self.fetch() {
+            self.fresh.extend(group.into_items());
+        }
         for items in [&mut self.held, &mut self.fresh] {
             take_out(items, over, &mut lost);
         }
-        take_out(&mut self.shared.strands.0[self.number].left.lock().items, over, &mut lost);
         if !lost.is_empty() {
             self.forget_pauses();
         }
@@ -395,19 +535,22 @@ impl Runner {
 }
 
 /// An append in the making.
-#[derive(Default)]
 struct Next {
     sent: Vec<Item>,
     bytes: usize,
+    most: Most,
     full: bool,
 }
 
 impl Next {
+    fn new(most: Most) -> Self {
+        Next { sent: Vec::new(), bytes: 0, most, full: false }
+    }
+
     /// Adds a record, or gives it back if the append is full.
-    fn push(&mut self, item: Item, settings: &Settings) -> Option<Item> {
+    fn push(&mut self, item: Item) -> Option<Item> {
         let bytes = self.bytes + item.record.size();
-        let fits = self.sent.is_empty()
-            || (self.sent.len() < settings.batch_records && bytes <= settings.batch_bytes);
+        let fits = self.sent.is_empty() || self.most.allow(self.sent.len() + 1, bytes);
         if self.full || !fits {
             self.full = true;
             return Some(item);

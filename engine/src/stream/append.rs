@@ -24,10 +24,10 @@ pub type Results = Vec<std::result::Result<Appended, Error>>;
 
 impl Core {
     /// Stores records. See [`StreamStore::append`](anabranch_model::StreamStore::append).
-    pub async fn append(&self, name: &StreamName, records: Vec<NewRecord>) -> Result<Results> {
-        check_append(&records)?;
+    pub async fn append(&self, name: &StreamName, records: &[NewRecord]) -> Result<Results> {
+        check_append(records)?;
         let stream = self.catalogue.stream(name)?;
-        let mut batch = Batch::new(self, &records);
+        let mut batch = Batch::new(self, records);
         if self.shard_limits {
             batch.throttle(self, &stream);
         }
