@@ -5,7 +5,7 @@ use bytes::Bytes;
 use parking_lot::MutexGuard;
 
 use super::stripes::{Pending, Stripe};
-use super::{Change, Key, NEXT_NUMBER, Rows};
+use super::{Change, Glimpse, Key, NEXT_NUMBER, Rows};
 
 /// Rows that nobody else can change until the write has its place in the journal.
 pub struct Accepting<'a> {
@@ -38,12 +38,17 @@ pub fn next_number_key() -> Bytes {
 impl Accepting<'_> {
     /// A held row as it was accepted last, durable or not.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.get_since(key, None)
+    }
+
+    /// The same of a row that was looked at before it was held.
+    pub fn get_since(&self, key: &[u8], seen: Option<&Glimpse>) -> Result<Option<Bytes>> {
         debug_assert!(self.keys.iter().any(|held| held == key), "a row is held before it is looked at");
         let stripe = self.rows.pending.of(key);
         let held = self.held.iter().find(|(number, _)| *number == stripe);
         match held.and_then(|(_, rows)| rows.get(key)) {
             Some(pending) => Ok(pending.value.clone()),
-            None => self.rows.get(key),
+            None => seen.map_or_else(|| self.rows.get(key), |seen| self.rows.get_since(key, seen)),
         }
     }
 

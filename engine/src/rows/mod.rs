@@ -98,6 +98,20 @@ enum Seen {
     Below(Stored),
 }
 
+/// A row as it was at one moment.
+pub struct Glimpse {
+    row: Option<Bytes>,
+    /// Where it was found, if that was below the rows in memory.
+    stored: Option<Stored>,
+}
+
+impl Glimpse {
+    /// What it was.
+    pub fn row(&self) -> Option<&Bytes> {
+        self.row.as_ref()
+    }
+}
+
 /// All rows.
 pub struct Rows {
     state: Arc<State>,
@@ -156,16 +170,30 @@ impl Rows {
 
     /// One row as it is now.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.glimpse(key).map(|seen| seen.row)
+    }
+
+    /// One row as it is now, for somebody who is going to ask for it again.
+    pub fn glimpse(&self, key: &[u8]) -> Result<Glimpse> {
         loop {
             let stored = match self.in_memory(key)? {
-                Seen::Above(row) => return Ok(row),
+                Seen::Above(row) => return Ok(Glimpse { row, stored: None }),
                 Seen::Below(stored) => stored,
             };
             match stored.get(key) {
                 // What a younger checkpoint has let go of may be written over by now.
                 Err(Error::Corrupt(_)) if !self.visible.read().stored.is_same(&stored) => {}
-                row => return row,
+                row => return row.map(|row| Glimpse { row, stored: Some(stored) }),
             }
+        }
+    }
+
+    /// One row as it is now, which is what it was where no checkpoint came between and nothing lies above it.
+    fn get_since(&self, key: &[u8], seen: &Glimpse) -> Result<Option<Bytes>> {
+        match (self.in_memory(key)?, &seen.stored) {
+            (Seen::Above(row), _) => Ok(row),
+            (Seen::Below(now), Some(before)) if now.is_same(before) => Ok(seen.row.clone()),
+            (Seen::Below(_), _) => self.get(key),
         }
     }
 

@@ -33,15 +33,21 @@ impl Overlay {
     /// Changes a row to a value that stands at this position of the journal. A fresh one that goes before it was stored
     /// leaves nothing behind.
     pub fn set(&mut self, key: Bytes, value: Option<Bytes>, position: u64, fresh: bool) {
-        let old = self.rows.get(&key);
-        let fresh = fresh || old.is_some_and(|old| old.fresh);
-        self.bytes -= old.map_or(0, |old| cost(&key, &old.value));
+        let Some(row) = self.rows.get_mut(&key) else {
+            if value.is_some() || !fresh {
+                self.bytes += cost(&key, &value);
+                self.rows.insert_mut(key, Row { value, position, fresh });
+            }
+            return;
+        };
+        let fresh = fresh || row.fresh;
+        self.bytes -= cost(&key, &row.value);
         if value.is_none() && fresh {
             self.rows.remove_mut(&key);
             return;
         }
         self.bytes += cost(&key, &value);
-        self.rows.insert_mut(key, Row { value, position, fresh });
+        *row = Row { value, position, fresh };
     }
 
     /// Changes rows to what a younger overlay says.

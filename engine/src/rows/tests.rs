@@ -207,6 +207,35 @@ fn a_condition_sees_what_was_accepted_before_it() {
 }
 
 #[test]
+fn a_row_that_was_seen_before_is_not_taken_for_a_later_one() {
+    let mut world = World::new();
+    let key = Bytes::from_static(&[2, 1]);
+    let row = |value: u8| Ok(Some(Bytes::from(vec![value])));
+    let found =
+        |world: &World, seen: &Glimpse| world.rows.accept(vec![key.clone()]).get_since(&key, Some(seen));
+    let absent = world.rows.glimpse(&key).expect("read");
+    assert_eq!(absent.row(), None);
+    assert_eq!(found(&world, &absent), Ok(None));
+    world.apply(Change::put(key.clone(), vec![1]));
+    assert_eq!(found(&world, &absent), row(1), "it lies above what was seen");
+    let in_memory = world.rows.glimpse(&key).expect("read");
+    world.checkpoint(true);
+    assert_eq!(found(&world, &absent), row(1), "it is stored since");
+    let stored = world.rows.glimpse(&key).expect("read");
+    assert_eq!(found(&world, &stored), row(1));
+    world.apply(Change::put(key.clone(), vec![2]));
+    world.checkpoint(true);
+    for seen in [&absent, &in_memory, &stored] {
+        assert_eq!(found(&world, seen), row(2), "a younger one is stored");
+    }
+    let stored = world.rows.glimpse(&key).expect("read");
+    let accepted = world.rows.accept(vec![key.clone()]).accepted(9_000, &[Change::put(key.clone(), vec![3])]);
+    assert_eq!(found(&world, &stored), row(3), "it is accepted");
+    world.rows.settle(9_000, &accepted);
+    assert_eq!(found(&world, &stored), row(2));
+}
+
+#[test]
 fn numbers_are_given_once() {
     let world = World::new();
     let mut numbers = Vec::new();

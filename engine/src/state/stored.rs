@@ -207,6 +207,13 @@ impl Tally<'_> {
     }
 }
 
+/// A copy with room for its seal.
+fn to_be_sealed(value: &[u8]) -> Vec<u8> {
+    let mut copy = Vec::with_capacity(value.len() + size_of::<u32>());
+    copy.extend_from_slice(value);
+    copy
+}
+
 /// Stores rows, and removes dead ones. Returns whether some of these are left.
 pub(super) fn apply(
     table: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
@@ -221,7 +228,7 @@ pub(super) fn apply(
             Some(value) => {
                 let reference = Reference::to(key, value, row.position);
                 reference.iter().for_each(|reference| tally.keep(reference));
-                let value = reference.map_or_else(|| value.to_vec(), |reference| reference.encode());
+                let value = reference.map_or_else(|| to_be_sealed(value), |reference| reference.encode());
                 table.insert(&key[..], &seal(key, value)[..])?
             }
             None => table.remove(&key[..])?,

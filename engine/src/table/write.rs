@@ -1,7 +1,7 @@
 //! Writing items: conditions are decided on the accepted items, and everything that follows from the writes of a call
 //! goes into one frame: items, entries of indexes, counts, changes.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use anabranch_model::table::{
@@ -19,7 +19,8 @@ use super::layout::{entries, items, tally_key, token_key, within};
 use crate::core::{Attempt, Core, Halt};
 use crate::encoding::{Put, Take};
 use crate::journal::Urgency;
-use crate::rows::{Accepting, Change as RowChange};
+use crate::rows::write::Then;
+use crate::rows::{Accepting, Change as RowChange, Glimpse};
 
 /// What a write takes beside the items that it touches.
 const SMALL_BYTES: usize = 1 << 10;
@@ -34,11 +35,19 @@ struct Call {
 /// What the parts of a call got in return, or why nothing was written.
 type Answer = Result<Vec<Option<Item>>>;
 
-/// A part of a call, with the item that it is about.
+/// The item that a part of a call is about.
 struct Subject {
     key: Key,
     place: Vec<u8>,
     row: Bytes,
+}
+
+/// What is known of a part of a call before its tables are held.
+struct Prepared {
+    /// The item, and how the table was made that says so; none where it refuses the part.
+    subject: Option<(Arc<Shape>, Subject)>,
+    /// The item's row as it was, where anybody had to look.
+    seen: Option<Glimpse>,
 }
 
 impl Core {
@@ -94,42 +103,50 @@ impl Core {
 
     async fn write_call(&self, call: Call) -> Answer {
         let frees = call.parts.iter().all(|(_, write)| matches!(write.action, Action::Delete(_)));
-        let mut bytes = 0;
+        let (mut prepared, mut bytes) = (Vec::with_capacity(call.parts.len()), 0);
         for (table, write) in &call.parts {
-            bytes += self.weigh(table, write)?;
+            let (part, weight) = self.prepare_part(table, write)?;
+            prepared.push(part);
+            bytes += weight;
         }
         let mut permit = Some(match frees {
             true => self.budget.write(bytes).await,
             false => self.admit_rows(bytes).await?,
         });
         let urgency = if frees { Urgency::Upkeep } else { Urgency::Normal };
-        self.submit(|| self.attempt_write(&call, urgency, &mut permit)).await?
+        self.submit(|| self.attempt_write(&call, &mut prepared, urgency, &mut permit)).await?
     }
 
-    /// About how much memory a write takes until it is stored.
-    fn weigh(&self, table: &Table, write: &Write) -> Result<usize> {
+    /// Finds out which item a part is about, and about how much memory the write takes until it is stored.
+    fn prepare_part(&self, table: &Table, write: &Write) -> Result<(Prepared, usize)> {
         let shape = table.shape();
-        let mut before = 0;
-        // A key that does not fit is refused later, with everything else.
-        if rests_on_old(&shape, write)
-            && let Ok(key) = shape.options.key.key_of(write.subject())
-        {
-            before = self.rows.get(&within(items(table.number), &key.bytes()))?.map_or(0, |row| row.len());
+        let mut prepared = Prepared { subject: None, seen: None };
+        // What does not fit is refused later, with everything else.
+        if let Ok(key) = write.check(&shape.options) {
+            let subject = Subject::of(table, key);
+            if rests_on_old(&shape, write) {
+                prepared.seen = Some(self.rows.glimpse(&subject.row)?);
+            }
+            prepared.subject = Some((shape.clone(), subject));
         }
-        Ok(written_bytes(&shape, write, before))
+        let before = prepared.seen.as_ref().and_then(Glimpse::row).map_or(0, Bytes::len);
+        Ok((prepared, written_bytes(&shape, write, before)))
     }
 
     fn attempt_write(
         &self,
         call: &Call,
+        prepared: &mut [Prepared],
         urgency: Urgency,
         permit: &mut Option<OwnedSemaphorePermit>,
     ) -> Attempt<Answer> {
         let held = Held::of(call.parts.iter().map(|(table, _)| table))?;
-        let subjects: Vec<Subject> =
-            call.parts.iter().map(|(table, write)| held.subject(table, write)).collect::<Result<_>>()?;
+        let mut subjects = Vec::with_capacity(prepared.len());
+        for ((table, write), part) in call.parts.iter().zip(prepared) {
+            subjects.push(part.subject(table, write, held.shape(table))?);
+        }
         let token = call.token.as_ref().map(|(key, _)| key.clone());
-        let rows = subjects.iter().map(|subject| subject.row.clone()).chain(token).collect();
+        let rows = subjects.iter().map(|(subject, _)| subject.row.clone()).chain(token).collect();
         let accepting = self.rows.accept(rows);
         let now = self.now_ms();
         let decided =
@@ -145,7 +162,8 @@ impl Core {
         };
         let mut staging = Staging::new(&held, now, false);
         let mut returned = Vec::with_capacity(outcomes.len());
-        for (((table, write), subject), (old, new, answer)) in call.parts.iter().zip(&subjects).zip(outcomes)
+        for (((table, write), (subject, _)), (old, new, answer)) in
+            call.parts.iter().zip(&subjects).zip(outcomes)
         {
             if !matches!(write.action, Action::Check(_)) {
                 staging.stage(table, subject, old.as_ref(), new.as_ref())?;
@@ -182,28 +200,50 @@ impl Core {
     }
 }
 
-/// Tables that nobody changes or deletes meanwhile.
-struct Held<'a>(BTreeMap<u64, (&'a Arc<Table>, RwLockReadGuard<'a, Accepted>)>);
+/// Tables that nobody changes or deletes meanwhile, by their numbers: everybody asks for them in this order.
+struct Held<'a>(Vec<(&'a Arc<Table>, RwLockReadGuard<'a, Accepted>)>);
 
 impl<'a> Held<'a> {
     fn of(tables: impl Iterator<Item = &'a Arc<Table>>) -> Result<Held<'a>> {
-        let tables: BTreeMap<u64, &Arc<Table>> = tables.map(|table| (table.number, table)).collect();
-        let held = tables.into_iter().map(|(number, table)| {
+        let mut tables: Vec<&Arc<Table>> = tables.collect();
+        tables.sort_unstable_by_key(|table| table.number);
+        tables.dedup_by_key(|table| table.number);
+        let held = tables.into_iter().map(|table| {
             let accepted = table.accepted.read();
             if accepted.deleted {
                 return Err(Error::TableNotFound(table.name.clone()));
             }
-            Ok((number, (table, accepted)))
+            Ok((table, accepted))
         });
         held.collect::<Result<_>>().map(Held)
     }
 
-    fn shape(&self, table: &Table) -> &Arc<Shape> {
-        &self.0[&table.number].1.shape
+    /// Where a table stands among those that are held.
+    fn place(&self, table: &Table) -> usize {
+        let found = self.0.binary_search_by_key(&table.number, |(table, _)| table.number);
+        found.expect("every table of the call is held")
     }
 
-    fn subject(&self, table: &Table, write: &Write) -> Result<Subject> {
-        Ok(Subject::of(table, write.check(&self.shape(table).options)?))
+    fn shape(&self, table: &Table) -> &Arc<Shape> {
+        &self.0[self.place(table)].1.shape
+    }
+}
+
+impl Prepared {
+    /// The item of a part of a table that is made like this, with its row as it was. It is looked for again only where the
+    /// table has changed since.
+    fn subject(
+        &mut self,
+        table: &Table,
+        write: &Write,
+        shape: &Arc<Shape>,
+    ) -> Result<(&Subject, Option<&Glimpse>)> {
+        if !self.subject.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, shape)) {
+            let subject = Subject::of(table, write.check(&shape.options)?);
+            self.subject = Some((shape.clone(), subject));
+        }
+        let (_, subject) = self.subject.as_ref().expect("it is known by now");
+        Ok((subject, self.seen.as_ref()))
     }
 }
 
@@ -221,12 +261,12 @@ type Decided = (Option<Item>, Option<Item>, Option<Item>);
 fn decide(
     call: &Call,
     held: &Held<'_>,
-    subjects: &[Subject],
+    subjects: &[(&Subject, Option<&Glimpse>)],
     accepting: &Accepting<'_>,
 ) -> Result<Vec<Decided>> {
     let mut decided = Vec::with_capacity(subjects.len());
-    for ((table, write), subject) in call.parts.iter().zip(subjects) {
-        let old = accepting.get(&subject.row)?.map(|row| item(&row)).transpose()?;
+    for ((table, write), (subject, seen)) in call.parts.iter().zip(subjects) {
+        let old = accepting.get_since(&subject.row, *seen)?.map(|row| item(&row)).transpose()?;
         let outcome = write.apply(&held.shape(table).options, old.as_ref());
         decided.push(outcome.map(|outcome| (old, outcome.new, outcome.returned)));
     }
@@ -277,7 +317,8 @@ pub(super) fn token_forgotten_at(row: &[u8]) -> Option<u64> {
 /// changes, are in the order of the journal.
 struct Staging<'a, 'h> {
     held: &'h Held<'a>,
-    tallies: BTreeMap<u64, (MutexGuard<'a, Tally>, Tally)>,
+    /// In the order of the tables: what they hold, and what they are going to hold.
+    tallies: Vec<(MutexGuard<'a, Tally>, Tally)>,
     changes: Vec<RowChange>,
     /// Changes to items so far: the number of the next one in this frame.
     events: u16,
@@ -287,10 +328,10 @@ struct Staging<'a, 'h> {
 
 impl<'a, 'h> Staging<'a, 'h> {
     fn new(held: &'h Held<'a>, now: u64, expired: bool) -> Staging<'a, 'h> {
-        let tallies = held.0.iter().map(|(number, (table, _))| {
+        let tallies = held.0.iter().map(|(table, _)| {
             let tally = table.tally.lock();
             let counted = tally.clone();
-            (*number, (tally, counted))
+            (tally, counted)
         });
         Staging { held, tallies: tallies.collect(), changes: Vec::new(), events: 0, now, expired }
     }
@@ -303,8 +344,9 @@ impl<'a, 'h> Staging<'a, 'h> {
         old: Option<&Item>,
         new: Option<&Item>,
     ) -> Result<()> {
-        let shape = self.held.shape(table);
-        let (_, tally) = self.tallies.get_mut(&table.number).expect("every table of the call is held");
+        let place = self.held.place(table);
+        let shape = &self.held.0[place].1.shape;
+        let (_, tally) = &mut self.tallies[place];
         tally.table.replace(old, new);
         match new {
             Some(new) => self.changes.push(RowChange::put(subject.row.clone(), item_row(new))),
@@ -350,23 +392,29 @@ impl<'a, 'h> Staging<'a, 'h> {
     ) -> std::result::Result<crate::journal::sequencer::Done, Halt> {
         let Staging { held, mut tallies, mut changes, events, .. } = self;
         let mut shown = Vec::with_capacity(tallies.len());
-        for (number, (before, counted)) in &tallies {
-            if **before != *counted {
-                changes.push(RowChange::put(tally_key(*number), counted.encode()));
+        for ((table, _), (before, counted)) in held.0.iter().zip(&tallies) {
+            let grown = **before != *counted;
+            if grown {
+                changes.push(RowChange::put(tally_key(table.number), counted.encode()));
             }
-            shown.push((held.0[number].0.clone(), counted.clone()));
+            // Otherwise readers see it, or will when the frames before this one are durable.
+            if grown || events > 0 {
+                shown.push(((*table).clone(), counted.clone()));
+            }
         }
-        let then = Box::new(move |_| {
-            for (table, tally) in shown {
-                let mut view = table.visible.write();
-                view.tally = tally;
-                if let Some(log) = view.shape.log.as_ref().filter(|_| events > 0) {
-                    log.grown();
+        let then: Option<Then> = (!shown.is_empty()).then(|| {
+            Box::new(move |_| {
+                for (table, tally) in shown {
+                    let mut view = table.visible.write();
+                    view.tally = tally;
+                    if let Some(log) = view.shape.log.as_ref().filter(|_| events > 0) {
+                        log.grown();
+                    }
                 }
-            }
+            }) as Then
         });
-        let (_, done) = core.write_rows(accepting, changes, urgency, permit, Some(then))?;
-        for (before, counted) in tallies.values_mut() {
+        let (_, done) = core.write_rows(accepting, changes, urgency, permit, then)?;
+        for (before, counted) in &mut tallies {
             **before = std::mem::take(counted);
         }
         Ok(done)

@@ -88,7 +88,24 @@ pub(super) enum PathTree {
     Indexes(BTreeMap<usize, PathTree>),
 }
 
+/// Paths that are compared with one another; more of them are faster in a tree.
+const PATHS_FEW: usize = 8;
+
 impl PathTree {
+    /// Whether these paths go together; `what` says whose paths they are when they do not.
+    pub fn check<'a>(paths: impl Iterator<Item = &'a Path> + Clone, what: &str) -> Result<()> {
+        let is_apart = |(count, path): (usize, &Path)| {
+            let others = || paths.clone().take(count);
+            count < PATHS_FEW
+                && path.steps.is_empty()
+                && others().all(|other| other.attribute != path.attribute)
+        };
+        match paths.clone().enumerate().all(is_apart) {
+            true => Ok(()),
+            false => PathTree::of(paths, what).map(drop),
+        }
+    }
+
     /// The tree of these paths; `what` says whose paths they are when they do not go together.
     pub fn of<'a>(paths: impl IntoIterator<Item = &'a Path>, what: &str) -> Result<PathTree> {
         let mut tree = PathTree::Names(BTreeMap::new());

@@ -94,7 +94,7 @@ impl Update {
     }
 
     /// The paths that are changed.
-    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+    pub fn paths(&self) -> impl Iterator<Item = &Path> + Clone {
         let values = self.add.iter().chain(&self.delete).map(|(path, _)| path);
         self.set.iter().map(|(path, _)| path).chain(&self.remove).chain(values)
     }
@@ -118,7 +118,7 @@ impl Update {
 
     /// Whether a store may be asked for this in a table with this key, whatever the item.
     pub fn check(&self, schema: &KeySchema) -> Result<()> {
-        PathTree::of(self.paths(), "updates")?;
+        PathTree::check(self.paths(), "updates")?;
         if let Some(path) = self.paths().find(|path| schema.names(&path.attribute)) {
             return Err(Error::Invalid(format!("`{path}` cannot be updated: it is part of the key")));
         }
@@ -148,7 +148,7 @@ impl Update {
     /// The item that `old` becomes; none if there was none and nothing but removals is asked for. `key` are the
     /// attributes of the key. From an item that does not exist everything can be removed, wherever its path leads.
     pub fn apply(&self, old: Option<&Item>, key: &Item) -> Result<Option<Item>> {
-        PathTree::of(self.paths(), "updates")?;
+        PathTree::check(self.paths(), "updates")?;
         let only_removes = self.set.is_empty() && self.add.is_empty();
         let removes_any = !self.remove.is_empty() || !self.delete.is_empty();
         let before = old.unwrap_or(key);
