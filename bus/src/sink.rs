@@ -81,6 +81,11 @@ pub trait Sink: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// Whether many events take it about as long as few. A bot on a queue then brings it those of several receives at once.
+    fn takes_many(&self) -> bool {
+        false
+    }
+
     /// Whether two events may lie in one batch.
     fn belong_together(&self, first: &Event, other: &Event) -> bool {
         let _ = (first, other);

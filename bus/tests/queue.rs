@@ -21,12 +21,17 @@ struct Ward {
     takes: Duration,
     /// How often it says that it is not there.
     absent: Arc<Mutex<u32>>,
+    /// Whether it takes the messages of several receives at once.
+    many: bool,
+    /// How many it was given with each call.
+    calls: Arc<Mutex<Vec<usize>>>,
 }
 
 #[async_trait]
 impl Sink for Ward {
     async fn write(&self, events: &[Event]) -> Vec<Outcome> {
         pause(self.takes).await;
+        self.calls.lock().push(events.len());
         if std::mem::replace(&mut *self.absent.lock(), 0) > 0 {
             return vec![Outcome::Unavailable("nobody there".to_owned()); events.len()];
         }
@@ -39,6 +44,10 @@ impl Sink for Ward {
             _ => Outcome::Done,
         });
         outcomes.collect()
+    }
+
+    fn takes_many(&self) -> bool {
+        self.many
     }
 }
 
@@ -142,6 +151,56 @@ async fn stopping_finishes_what_is_under_way() {
     bot.stop().await;
     assert_eq!(counts(&world, &name).await, (0, 0), "deleted");
     assert_eq!(ward.seen.lock().len(), 1);
+}
+
+/// A sink that takes many is brought the messages of several receives. None of them goes before its outcome is known, all of
+/// them stay hidden for as long as that takes, and each shares nobody else's fate.
+#[tokio::test(start_paused = true)]
+async fn messages_of_several_receives_go_through_the_line_together() {
+    let world = World::new().await;
+    let bodies: Vec<String> = (0..400).map(|number| number.to_string()).collect();
+    let mut bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
+    (bodies[97], bodies[205]) = ("fail", "refuse");
+    let name = queue(&world, &bodies).await;
+    let ward = Ward { takes: seconds(60), many: true, ..Ward::default() };
+    let bot = bot(&world, &name, &ward, 200);
+    for _ in 0..55 {
+        pause(seconds(1)).await;
+        world.queues.advance(seconds(1));
+    }
+    let (visible, in_flight) = counts(&world, &name).await;
+    assert_eq!(visible + in_flight, 400, "nothing is done yet");
+    for _ in 0..600 {
+        pause(seconds(1)).await;
+        world.queues.advance(seconds(1));
+    }
+    world.until("an empty queue", async || counts(&world, &name).await == (0, 0)).await;
+    bot.stop().await;
+    let calls = ward.calls.lock().clone();
+    assert!(calls.iter().all(|count| *count <= 50) && calls.contains(&50), "{calls:?}");
+    let mut seen: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for (body, attempt) in ward.seen.lock().iter() {
+        seen.entry(body.clone()).or_default().push(*attempt);
+    }
+    assert_eq!(seen.len(), 400);
+    assert_eq!((seen.remove("fail"), seen.remove("refuse")), (Some(vec![1, 2, 3]), Some(vec![1])));
+    assert!(seen.values().all(|attempts| *attempts == [1]), "each of the others is received once: {seen:?}");
+    assert_eq!(world.letters().await.len(), 2);
+}
+
+/// What is done is deleted when the bot stops, although the next messages would have been received meanwhile.
+#[tokio::test(start_paused = true)]
+async fn stopping_deletes_all_that_is_done() {
+    let world = World::new().await;
+    let bodies: Vec<String> = (0..90).map(|number| number.to_string()).collect();
+    let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
+    let name = queue(&world, &bodies).await;
+    let ward = Ward { takes: seconds(1), many: true, ..Ward::default() };
+    let bot = bot(&world, &name, &ward, 200);
+    world.until("some are done", async || !ward.seen.lock().is_empty()).await;
+    bot.stop().await;
+    let (visible, in_flight) = counts(&world, &name).await;
+    assert_eq!(visible + in_flight, 90 - ward.seen.lock().len() as u64);
 }
 
 /// A message that becomes several events is deleted when all of them are done, and not before.

@@ -199,6 +199,11 @@ impl Producer {
         join_all(one_by_one).await
     }
 
+    /// Whether runs share appends, so that many together take about as long as one.
+    pub fn shares_appends(&self) -> bool {
+        self.shared.runs.share_appends
+    }
+
     /// A place for records that may go anywhere as long as they stay together: in the less loaded of two shards that
     /// chance picks.
     pub fn place(&self) -> Place {

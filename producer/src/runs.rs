@@ -14,6 +14,7 @@ use anabranch_model::{Appended, Error, NewRecord, NextMove, Result, StreamStore}
 use bytes::Bytes;
 use tokio::sync::{Notify, RwLock};
 
+use crate::map::ShardMap;
 use crate::metrics;
 use crate::outcome::{Lost, Outcome, Stored, Why, in_doubt};
 use crate::pause::pause;
@@ -253,22 +254,28 @@ async fn append(shared: &Shared, all: &mut [Going], sent: &Sent, records: Vec<Ne
     match results {
         Err(error) => sent.iter().for_each(|(number, count)| all[*number].fail(shared, *count, &error, now)),
         Ok(results) => {
-            let mut results = results.into_iter();
+            let (mut results, map, mut stored) = (results.into_iter(), shared.map(), (0, 0));
             for (number, count) in sent {
-                land(shared, &mut all[*number], results.by_ref().take(*count), *count, now);
+                let (records, bytes) =
+                    land(shared, &map, &mut all[*number], results.by_ref().take(*count), *count, now);
+                stored = (stored.0 + records, stored.1 + bytes);
+            }
+            if stored.0 > 0 {
+                metrics::stored(&shared.stream, stored.0, stored.1);
             }
         }
     }
 }
 
-/// What became of the records of a run that were in one append.
+/// What became of the records of a run that were in one append. Returns how many were stored, and their bytes.
 fn land(
     shared: &Shared,
+    map: &ShardMap,
     run: &mut Going,
     results: impl Iterator<Item = Result<Appended>>,
     count: usize,
     now: Duration,
-) {
+) -> (usize, usize) {
     let (first, mut refused) = (run.next(), None);
     let mut shard = None;
     for (place, result) in (first..).zip(results) {
@@ -283,12 +290,11 @@ fn land(
         }
     }
     let stored = run.next() - first;
+    let bytes: usize =
+        run.run.payloads[first..run.next()].iter().map(|data| data.len() + run.run.key.len()).sum();
     if let Some(shard) = shard {
-        let bytes: usize =
-            run.run.payloads[first..run.next()].iter().map(|data| data.len() + run.run.key.len()).sum();
-        metrics::stored(&shared.stream, stored, bytes);
         run.deadline = now + shared.settings.lifetime;
-        let (map, key) = (shared.map(), run.run.place.hash_key());
+        let key = run.run.place.hash_key();
         match map.shards().get(map.slot(key)).filter(|traffic| traffic.shard == shard) {
             Some(traffic) => traffic.stored_run(now, key, stored, bytes),
             // A shard that is not known yet is counted from the next listing on.
@@ -297,11 +303,12 @@ fn land(
     }
     if let Some(error) = refused {
         if let Error::Throttled { shard, retry_after, .. } = &error
-            && let Some(traffic) = shared.map().by_id(shard)
+            && let Some(traffic) = map.by_id(shard)
         {
             traffic.throttled(now, (count - stored) as u64);
             traffic.bucket.lock().shut(now, (*retry_after).min(SHUT_MAX));
         }
         run.fail(shared, count - stored, &error, now);
     }
+    (stored, bytes)
 }

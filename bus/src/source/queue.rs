@@ -1,5 +1,9 @@
 //! A bot on a queue.
 //!
+//! Where the sink takes many events as readily as few, a receiver makes several receives side by side as long as each of them
+//! comes back full, and takes all that they brought through the line at once: a store is waited for once and not once for
+//! every ten. What is done with is deleted while the next messages are received.
+//!
 //! ```text
 //!   receive ──▶ line ──▶ done ─────────────────────────────▶ delete
 //!      ▲          │  ├──▶ failed, and may be tried again ───▶ visible at once
@@ -10,6 +14,8 @@
 //! What must hold: a message is deleted only when everything that comes of it is durable, or it lies in full among the dead
 //! letters.
 
+use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -21,6 +27,7 @@ use anabranch_model::{Error, Message, NextMove, QueueName, QueueStore, Receipt, 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use futures_util::future::{join, join_all, maybe_done};
 use serde_json::{Value as Json, json};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinSet;
@@ -39,6 +46,10 @@ const DELETE_ATTEMPTS: u32 = 5;
 const DRAIN_MAX: Duration = Duration::from_secs(20);
 /// Bodies of messages under way, in bytes: with large messages there are fewer than `in_flight`.
 const BYTES_MAX: usize = 32 << 20;
+/// Receives that one receiver makes side by side at most.
+const RECEIVES_MAX: usize = 5;
+/// Receivers at least, if so many messages may be under way: while one waits for a store, others work.
+const RECEIVERS_MIN: usize = 4;
 /// How large a message is taken to be before one was seen.
 const BYTES_EXPECTED: usize = 4 << 10;
 
@@ -79,8 +90,13 @@ impl Queue {
         stop: watch::Receiver<bool>,
     ) -> Result<()> {
         self.check(&failure).await?;
-        let receivers = self.in_flight.div_ceil(self.batch).max(1);
-        let shared = Arc::new(Receiver { queue: self, line, failure, room: Room::new() });
+        let receives = self.in_flight.div_ceil(self.batch).max(1);
+        let together = match line.sink.takes_many() {
+            true => (receives / RECEIVERS_MIN).clamp(1, RECEIVES_MAX),
+            false => 1,
+        };
+        let receivers = receives / together;
+        let shared = Arc::new(Receiver { queue: self, line, failure, room: Room::new(), together });
         let mut tasks = JoinSet::new();
         for _ in 0..receivers {
             let (receiver, stop) = (shared.clone(), stop.clone());
@@ -160,70 +176,111 @@ struct Receiver {
     line: Arc<Line>,
     failure: FailurePolicy,
     room: Room,
+    /// Receives that are made side by side at most.
+    together: usize,
+}
+
+/// What several receives brought.
+struct Received<'a> {
+    messages: Vec<Message>,
+    /// The memory that is theirs.
+    room: Option<SemaphorePermit<'a>>,
 }
 
 impl Receiver {
     async fn run(&self, mut stop: watch::Receiver<bool>) {
-        let mut failures = 0;
+        let (mut failures, mut receives, mut done) = (0, 1, Vec::new());
         loop {
+            let mut deleted = pin!(maybe_done(self.delete_hidden(std::mem::take(&mut done))));
             let received = tokio::select! {
                 biased;
-                () = stopped(&mut stop) => return,
-                received = self.receive() => received,
+                () = stopped(&mut stop) => None,
+                received = alongside(self.receive(receives), deleted.as_mut()) => Some(received),
+            };
+            let Some(received) = received else {
+                self.drain(deleted).await;
+                return;
             };
             match received {
-                Ok((messages, _)) if messages.is_empty() => failures = 0,
-                Ok((messages, _room)) => {
+                Ok(Received { messages, room: _room }) => {
                     failures = 0;
-                    let work = self.work(messages);
-                    tokio::pin!(work);
-                    tokio::select! {
+                    // A receive that came back short has seen all there was.
+                    let full = messages.len() == receives * self.queue.batch;
+                    receives = if full { self.together } else { 1 };
+                    let mut work = pin!(join(self.work(messages), deleted));
+                    let worked = tokio::select! {
                         biased;
-                        () = &mut work => {}
-                        () = stopped(&mut stop) => {
-                            if tokio::time::timeout(DRAIN_MAX, work).await.is_err() {
-                                tracing::warn!(bot = %self.line.bot, "messages were not done with in time; they come again");
-                            }
-                            return;
-                        }
-                    }
+                        (worked, ()) = &mut work => Some(worked),
+                        () = stopped(&mut stop) => None,
+                    };
+                    let Some(worked) = worked else {
+                        self.drain(async { self.delete_hidden(work.await.0).await }).await;
+                        return;
+                    };
+                    done = worked;
                 }
                 Err(error) => {
-                    failures += 1;
+                    (failures, receives) = (failures + 1, 1);
                     if failures == 1 {
                         tracing::warn!(bot = %self.line.bot, queue = %self.queue.name, %error, "the queue does not answer; trying on");
                     }
                     let wait = pause(self.line.dice.pause(failures, PAUSE_FIRST, PAUSE_MAX));
-                    tokio::select! {
+                    let stops = tokio::select! {
                         biased;
-                        () = stopped(&mut stop) => return,
-                        () = wait => {}
+                        () = stopped(&mut stop) => true,
+                        ((), ()) = join(wait, deleted.as_mut()) => false,
+                    };
+                    if stops {
+                        self.drain(deleted).await;
+                        return;
                     }
                 }
             }
         }
     }
 
-    /// Messages, and the memory that is theirs. What a store lends is given back at once: a sink may take its time, and others
-    /// read from the same store.
-    async fn receive(&self) -> Result<(Vec<Message>, Option<SemaphorePermit<'_>>)> {
-        let mut room = self.room.take(self.queue.batch).await;
+    /// Waits for what is under way when the bot stops.
+    async fn drain(&self, work: impl Future<Output = ()>) {
+        if tokio::time::timeout(DRAIN_MAX, work).await.is_err() {
+            tracing::warn!(bot = %self.line.bot, "messages were not done with in time; they come again");
+        }
+    }
+
+    /// What so many receives bring. A single one waits for messages; several are made where there were many, and whoever had
+    /// waited for the last of them would hold up the others. What a store lends is given back at once: a sink may take its
+    /// time, and others read from the same store.
+    async fn receive(&self, receives: usize) -> Result<Received<'_>> {
+        let mut room = self.room.take(receives * self.queue.batch).await;
         let options = ReceiveOptions {
             messages_max: self.queue.batch,
-            wait: Some(self.queue.wait),
+            wait: Some(if receives == 1 { self.queue.wait } else { Duration::ZERO }),
             visibility: Some(self.queue.visibility),
             attempt: None,
         };
-        let mut messages = self.queue.queues.receive(&self.queue.name, options).await?;
+        let calls = (0..receives).map(|_| self.queue.queues.receive(&self.queue.name, options.clone()));
+        let (mut messages, mut failed) = (Vec::with_capacity(receives * self.queue.batch), None);
+        for received in join_all(calls).await {
+            match received {
+                Ok(received) => messages.extend(received),
+                Err(error) => failed = Some(error),
+            }
+        }
+        // What was received is worked on, whatever became of the others.
+        if let Some(error) = failed.filter(|_| messages.is_empty()) {
+            return Err(error);
+        }
         messages.iter_mut().for_each(|message| message.body = Bytes::copy_from_slice(&message.body));
         if let Some(room) = &mut room {
             self.room.fit(room, &messages);
         }
-        Ok((messages, room))
+        Ok(Received { messages, room })
     }
 
-    /// Processes messages and settles each, while they are kept hidden.
-    async fn work(&self, messages: Vec<Message>) {
+    /// Processes messages and settles each, while they are kept hidden. Returns what is to be deleted.
+    async fn work(&self, messages: Vec<Message>) -> Vec<Receipt> {
+        if messages.is_empty() {
+            return Vec::new();
+        }
         if let Some(oldest) = messages.iter().map(|message| message.sent_at).min() {
             self.line.meter.behind(self.line.clock.now().since(oldest));
         }
@@ -231,28 +288,37 @@ impl Receiver {
         let settled = async {
             let events = messages.iter().map(|message| Event::of_message(&self.queue.name, message));
             let outcomes = self.line.process(events.collect()).await;
-            self.settle(&messages, outcomes).await;
+            self.settle(&messages, outcomes).await
         };
         tokio::select! {
             biased;
-            () = settled => {}
-            () = self.keep_hidden(receipts) => {}
+            done = settled => done,
+            never = self.keep_hidden(&receipts) => match never {},
         }
     }
 
     /// Hides messages for longer until nobody wants it any more.
-    async fn keep_hidden(&self, receipts: Vec<Receipt>) {
+    async fn keep_hidden(&self, receipts: &[Receipt]) -> Infallible {
         loop {
             pause(self.queue.visibility / 3).await;
             let changes = receipts.iter().map(|receipt| (receipt.clone(), self.queue.visibility)).collect();
             // A message that is done with already is not in flight; others come again if this keeps failing.
-            if let Err(error) = self.queue.queues.change_visibility(&self.queue.name, changes).await {
+            if let Err(error) = self.change_visibility(changes).await {
                 tracing::debug!(bot = %self.line.bot, %error, "messages could not be kept hidden");
             }
         }
     }
 
-    async fn settle(&self, messages: &[Message], outcomes: Vec<Outcome>) {
+    /// Changes when messages are visible again, as many with each call as a queue takes.
+    async fn change_visibility(&self, changes: Vec<(Receipt, Duration)>) -> Result<()> {
+        let calls = changes
+            .chunks(MESSAGE_BATCH_MAX)
+            .map(|changes| self.queue.queues.change_visibility(&self.queue.name, changes.to_vec()));
+        join_all(calls).await.into_iter().try_for_each(|changed| changed.map(drop))
+    }
+
+    /// Says of each message what becomes of it. Returns those that are to be deleted.
+    async fn settle(&self, messages: &[Message], outcomes: Vec<Outcome>) -> Vec<Receipt> {
         let (mut done, mut again) = (Vec::new(), Vec::new());
         for (message, outcome) in messages.iter().zip(outcomes) {
             let (why, never) = match outcome {
@@ -274,11 +340,24 @@ impl Receiver {
             }
         }
         if !again.is_empty()
-            && let Err(error) = self.queue.queues.change_visibility(&self.queue.name, again).await
+            && let Err(error) = self.change_visibility(again).await
         {
             tracing::debug!(bot = %self.line.bot, %error, "messages come again when their time is over");
         }
-        self.delete(done).await;
+        done
+    }
+
+    /// Deletes messages, as many with each call as a queue takes. They stay hidden meanwhile.
+    async fn delete_hidden(&self, receipts: Vec<Receipt>) {
+        if receipts.is_empty() {
+            return;
+        }
+        let calls = receipts.chunks(MESSAGE_BATCH_MAX).map(|receipts| self.delete(receipts.to_vec()));
+        tokio::select! {
+            biased;
+            _ = join_all(calls) => {}
+            never = self.keep_hidden(&receipts) => match never {},
+        }
     }
 
     async fn delete(&self, mut receipts: Vec<Receipt>) {
@@ -341,6 +420,16 @@ impl Receiver {
             "givenUpAt": self.line.clock.now().as_millis(),
         });
         document.to_string().into()
+    }
+}
+
+/// What one comes to, while the other is carried on as well.
+async fn alongside<T>(one: impl Future<Output = T>, other: impl Future<Output = ()>) -> T {
+    let mut one = pin!(one);
+    tokio::select! {
+        biased;
+        value = &mut one => value,
+        () = other => one.await,
     }
 }
 

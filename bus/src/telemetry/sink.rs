@@ -193,4 +193,8 @@ impl Sink for StreamRuns {
         });
         each.flat_map(|(count, outcome)| std::iter::repeat_n(outcome, count)).collect()
     }
+
+    fn takes_many(&self) -> bool {
+        self.producer.shares_appends()
+    }
 }

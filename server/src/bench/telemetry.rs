@@ -266,6 +266,10 @@ impl Sink for Timed {
         self.times.lock().await.extend(times);
         outcomes
     }
+
+    fn takes_many(&self) -> bool {
+        self.sink.takes_many()
+    }
 }
 
 /// Lets the bot empty the queue. Returns how long that took.
