@@ -49,7 +49,7 @@ impl ShardMap {
     /// Where the shard stands that takes a key, as far as is known.
     pub(crate) fn slot(&self, key: HashKey) -> usize {
         // Shards are often of the same width.
-        let guess = ((key.get() >> 64) * self.firsts.len() as u128 >> 64) as usize;
+        let guess = (((key.get() >> 64) * self.firsts.len() as u128) >> 64) as usize;
         if self.firsts.get(guess).is_some_and(|first| *first <= key)
             && self.firsts.get(guess + 1).is_none_or(|next| key < *next)
         {

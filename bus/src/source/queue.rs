@@ -192,9 +192,11 @@ impl Receiver {
         let (mut failures, mut receives, mut done) = (0, 1, Vec::new());
         loop {
             let mut deleted = pin!(maybe_done(self.delete_hidden(std::mem::take(&mut done))));
+            // Several receives wait for nothing, and what they have brought would be hidden from others for nothing.
+            let waits = receives == 1;
             let received = tokio::select! {
                 biased;
-                () = stopped(&mut stop) => None,
+                () = stopped(&mut stop), if waits => None,
                 received = alongside(self.receive(receives), deleted.as_mut()) => Some(received),
             };
             let Some(received) = received else {
