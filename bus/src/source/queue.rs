@@ -192,8 +192,9 @@ impl Receiver {
         let (mut failures, mut receives, mut done) = (0, 1, Vec::new());
         loop {
             let mut deleted = pin!(maybe_done(self.delete_hidden(std::mem::take(&mut done))));
-            // Several receives wait for nothing, and what they have brought would be hidden from others for nothing.
-            let waits = receives == 1;
+            // Several receives wait for nothing, and what they have brought would be hidden from others for nothing. So they are not
+            // broken off; but none begins once the bot stops.
+            let waits = receives == 1 || *stop.borrow();
             let received = tokio::select! {
                 biased;
                 () = stopped(&mut stop), if waits => None,
