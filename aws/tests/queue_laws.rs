@@ -67,5 +67,5 @@ async fn what_others_do_not_keep_holds_on_fakecloud() {
 fn every_law_holds_on_some_server() {
     let laws = queue::all().iter().map(|law| law.name).filter(|law| !ON_FAKECLOUD.contains(law));
     let servers = [MOTO, FAUXQS, MINISTACK, LOCALSTACK, LOCAL_AWS_SQS, RUSTACK];
-    suite::every_law_holds_somewhere(laws, &servers, &[]);
+    suite::every_law_holds_somewhere(laws, &servers);
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use anabranch_engine::{Drive, Engine, Options};
 use anabranch_model::table::{
-    Alteration, IndexOptions, Item, KeyKind, KeySchema, TableOptions, TableState, TableStore, Write,
+    Alteration, IndexOptions, Item, KeyKind, KeySchema, Scan, TableOptions, TableState, TableStore, Write,
 };
 use anabranch_model::{IndexName, TableName, Timestamp};
 use anabranch_sim::{SimClock, SimDisk};
@@ -58,6 +58,22 @@ fn an_index_of_items_that_do_not_fit_into_one_frame_is_filled() {
     engine.upkeep();
     let summary = run(&engine, engine.table(&table)).expect("a summary");
     assert_eq!((summary.state, summary.indexes[0].items), (TableState::Active, 40));
+}
+
+/// Items that were written before anyone knew of an index may have something else in place of its key.
+#[test]
+fn an_added_index_leaves_out_what_does_not_fit() {
+    let engine = engine();
+    let table = filled(&engine, 3, 10);
+    let odd = Item::new().with("id", "odd").with("color", 7);
+    run(&engine, engine.write(&table, Write::put(odd))).expect("written");
+    run(&engine, engine.alter(&table, by_color())).expect("altered");
+    engine.upkeep();
+    let summary = run(&engine, engine.table(&table)).expect("a summary");
+    assert_eq!((summary.state, summary.items, summary.indexes[0].items), (TableState::Active, 4, 3));
+    let name = IndexName::new("by-color").expect("a good name");
+    let shown = run(&engine, engine.scan(&table, Scan::new().index(&name))).expect("a scan");
+    assert_eq!(shown.items.len(), 3);
 }
 
 #[test]

@@ -39,7 +39,6 @@ const NOTICED: Noticed<Fault> = &[
     (Fault::EverySegmentIsAll, &["segments_hold_every_item_once"]),
     (Fault::IgnoresIndexes, &[
         "an_index_is_added_and_dropped",
-        "an_added_index_leaves_out_what_does_not_fit",
         "an_index_holds_what_has_its_key",
         "an_index_shows_its_projection",
         "a_local_index_orders_within_a_hash_value",

@@ -225,6 +225,24 @@ async fn what_cannot_be_altered_stays() {
 }
 
 #[tokio::test]
+async fn an_added_index_leaves_out_what_does_not_fit() {
+    let harness = Harness::start().await;
+    make(&harness, "orders", json!({})).await;
+    put(&harness, "orders", json!({"id": {"S": "red"}, "color": {"S": "red"}})).await;
+    put(&harness, "orders", json!({"id": {"S": "odd"}, "color": {"N": "7"}})).await;
+    let create = json!({"Create": {"IndexName": "by-color", "Projection": {"ProjectionType": "ALL"},
+        "KeySchema": [{"AttributeName": "color", "KeyType": "HASH"}]}});
+    let body = json!({"TableName": "orders", "GlobalSecondaryIndexUpdates": [create],
+        "AttributeDefinitions": [{"AttributeName": "color", "AttributeType": "S"}]});
+    done(&harness, "UpdateTable", body).await;
+    let described = done(&harness, "DescribeTable", json!({"TableName": "orders"})).await;
+    assert_eq!(described["Table"]["GlobalSecondaryIndexes"][0]["IndexStatus"], "ACTIVE", "{described}");
+    let shown = done(&harness, "Scan", json!({"TableName": "orders", "IndexName": "by-color"})).await;
+    assert_eq!(shown["Items"], json!([{"id": {"S": "red"}, "color": {"S": "red"}}]));
+    assert_eq!(done(&harness, "Scan", json!({"TableName": "orders"})).await["Count"], 2);
+}
+
+#[tokio::test]
 async fn changes_of_settings_at_once_lose_nothing() {
     let harness = Harness::start().await;
     make(&harness, "orders", json!({})).await;

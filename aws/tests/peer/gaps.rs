@@ -272,10 +272,6 @@ pub mod tables {
         ("an_update_makes_an_item", "an update without an expression fails inside"),
         ("an_update_that_only_removes_makes_no_item", "an update that only removes makes an item"),
         ("a_local_index_orders_within_a_hash_value", "what a local index does not show is not looked up"),
-        (
-            "an_added_index_leaves_out_what_does_not_fit",
-            "an item that does not fit a new index breaks a scan of it",
-        ),
         ("a_local_index_finds_whole_items", "what a local index does not show is not looked up"),
         ("a_cancelled_transaction_changes_nothing", "a part that cannot be done is refused without reasons"),
         ("a_token_makes_a_transaction_happen_once", "tokens are ignored"),
@@ -301,10 +297,6 @@ pub mod tables {
         ("a_page_keeps_its_limits", "what a filter leaves out fills no page"),
         ("a_transaction_happens_as_a_whole", "a transaction has ten parts at most"),
         ("a_cancelled_transaction_changes_nothing", "a part that cannot be done is refused without reasons"),
-        (
-            "an_added_index_leaves_out_what_does_not_fit",
-            "an index that is added holds items that do not fit its key",
-        ),
         ("a_segment_starts_within_itself", "a start in another segment is not refused"),
     ];
 
@@ -314,10 +306,6 @@ pub mod tables {
         ("updates_add_to_numbers_and_sets", "a sum of 38 digits is rounded"),
         ("an_update_that_only_removes_makes_no_item", "an update that only removes makes an item"),
         ("a_local_index_orders_within_a_hash_value", "what a local index does not show is not looked up"),
-        (
-            "an_added_index_leaves_out_what_does_not_fit",
-            "an index that is added holds items that do not fit its key",
-        ),
         ("a_local_index_finds_whole_items", "what a local index does not show is not looked up"),
         ("changes_end_when_they_are_turned_off", "a stream that was turned off is gone"),
         ("following_changes_sees_each_once", "what was there before comes to who asks for the latest"),
@@ -330,7 +318,6 @@ pub mod tables {
     pub const RUSTACK: Skipped = &[
         ("reads_show_the_wanted_parts", "elements of a list come in the order that they are asked for"),
         ("a_local_index_orders_within_a_hash_value", "local indexes are not known"),
-        ("an_added_index_leaves_out_what_does_not_fit", "an index that is added is not there"),
         ("a_local_index_finds_whole_items", "local indexes are not known"),
         ("a_cancelled_transaction_changes_nothing", "a part that cannot be done is refused without reasons"),
         ("what_makes_no_difference_is_not_written_down", "a write that leaves an item as it is has a record"),
@@ -338,14 +325,6 @@ pub mod tables {
         ("changes_end_when_they_are_turned_off", "changes of a table that is there cannot be turned on"),
         ("following_changes_sees_each_once", "changes of a table that is there cannot be turned off"),
     ];
-
-    /// What no server can show.
-    pub const NOWHERE: Skipped = &[(
-        "an_added_index_leaves_out_what_does_not_fit",
-        "every server that adds indexes shows the item in the new one or breaks, also AWS's own, of 2020 as of \
-             2026 (3.3.1), ExtendDB and dynoxide, and by their sources fakecloud and awsim, which look whether a key \
-             is there, but not of which kind it is; dynalite, rustack and winterbaume add none",
-    )];
 }
 
 /// Blobs.

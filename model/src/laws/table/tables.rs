@@ -112,17 +112,3 @@ pub async fn an_index_is_added_and_dropped(trial: Trial) {
     trial.refused("dropping an index twice", again, unknown);
     trial.same("items afterwards", trial.contents(&table).await.len(), 41);
 }
-
-/// An index that is added leaves out the items that do not fit its key: they were written before anyone knew.
-pub async fn an_added_index_leaves_out_what_does_not_fit(trial: Trial) {
-    let table = trial.simple().await;
-    let red = id("red").with("color", "red");
-    trial.put(&table, red.clone()).await;
-    trial.put(&table, id("odd").with("color", 7)).await;
-    let name = trial.index_name("by-color");
-    let index = IndexOptions::global(name.clone(), KeySchema::hash("color", KeyKind::Text));
-    trial.ok("adding an index", trial.store().alter(&table, Alteration::AddIndex(index)).await);
-    trial.active(&table).await;
-    trial.index_shows(&table, &name, vec![red]).await;
-    trial.same("items afterwards", trial.contents(&table).await.len(), 2);
-}
