@@ -29,9 +29,10 @@ pub(crate) const BODY_WAIT_MAX: Duration = Duration::from_secs(30);
 pub(crate) const REFUSED_BYTES_MAX: u64 = 16 << 20;
 /// How long it may take for that.
 pub(crate) const REFUSED_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long a client may take no bytes of an answer. What was read for it stays in memory meanwhile, so it is short;
-/// `stream tail` in a paused terminal is cut off and goes on where it was.
-pub(crate) const WRITE_STALL_MAX: Duration = Duration::from_secs(10);
+/// How long a client may take no bytes of an answer. What was read for it stays in memory meanwhile, so it is not long; but
+/// whoever works on what it has got before it reads on is no reason to cut it off.
+/// `stream tail` in a paused terminal is cut off after it and goes on where it was.
+pub(crate) const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
 /// How long a request waits for memory.
 pub(crate) const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How long requests in progress may take after the signal to stop.
