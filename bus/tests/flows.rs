@@ -77,6 +77,8 @@ async fn what_is_missing_is_named_with_its_place() {
     let world = World::new().await;
     let plain = TableName::new("plain").unwrap();
     world.tables.create_table(&plain, TableOptions::new(KeySchema::hash("id", KeyKind::Text))).await.unwrap();
+    let ordered = QueueName::new("dead.fifo").unwrap();
+    world.queues.create_queue(&ordered, QueueOptions::fifo()).await.unwrap();
     for (from, to, words) in [
         (
             "table = \"people\"",
@@ -94,6 +96,7 @@ async fn what_is_missing_is_named_with_its_place() {
         ("blobs = \"archive\"", "blobs = \"nowhere\"", ["line 5", "`nowhere` does not exist", "blob create"]),
         ("blobs = \"archive\"", "blobs = \"No Bucket\"", ["line 5", "No Bucket", ""]),
         ("queue = \"dead\"", "queue = \"limbo\"", ["line 6", "`limbo` does not exist", "queue create"]),
+        ("queue = \"dead\"", "queue = \"dead.fifo\"", ["line 6", "`dead.fifo` is FIFO", "change the file"]),
     ] {
         let text = SINGLE.replace(from, to);
         let text = match to.contains("clicks") {

@@ -9,9 +9,13 @@ use std::time::Duration;
 
 use anabranch_bus::{Bot, Event, Outcome, Queue, Refusal, Sink, Source, Step};
 use anabranch_consumer::{DeadLetters, FailurePolicy, Finally};
+use anabranch_model::queue::{Attribute, AttributeValue};
 use anabranch_model::{NewMessage, QueueName, QueueOptions, QueueStore};
 use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
+use world::slow::{Call, SlowQueues};
 use world::{Running, World, pause, seconds, start};
 
 /// Answers by what the event says, and notes what it was given.
@@ -23,14 +27,25 @@ struct Ward {
     absent: Arc<Mutex<u32>>,
     /// Whether it takes the messages of several receives at once.
     many: bool,
+    /// Whether it refuses whatever it is given.
+    refuses_all: bool,
     /// How many it was given with each call.
     calls: Arc<Mutex<Vec<usize>>>,
+    /// How many bytes are with it, and the most there were at once.
+    bytes: Arc<Mutex<(usize, usize)>>,
 }
 
 #[async_trait]
 impl Sink for Ward {
     async fn write(&self, events: &[Event]) -> Vec<Outcome> {
+        let bytes: usize = events.iter().map(|event| event.data.len()).sum();
+        {
+            let (now, most) = &mut *self.bytes.lock();
+            *now += bytes;
+            *most = (*most).max(*now);
+        }
         pause(self.takes).await;
+        self.bytes.lock().0 -= bytes;
         self.calls.lock().push(events.len());
         if std::mem::replace(&mut *self.absent.lock(), 0) > 0 {
             return vec![Outcome::Unavailable("nobody there".to_owned()); events.len()];
@@ -39,6 +54,7 @@ impl Sink for Ward {
         self.seen.lock().extend(events.iter().map(|event| (text(event), event.attempt)));
         assert!(events.iter().all(|event| text(event) != "panic"), "as told");
         let outcomes = events.iter().map(|event| match text(event).as_str() {
+            _ if self.refuses_all => Outcome::Refused("as told".to_owned()),
             "fail" => Outcome::Failed("as told".to_owned()),
             "refuse" => Outcome::Refused("as told".to_owned()),
             _ => Outcome::Done,
@@ -62,7 +78,17 @@ async fn queue(world: &World, bodies: &[&str]) -> QueueName {
 }
 
 fn bot(world: &World, name: &QueueName, ward: &Ward, in_flight: usize) -> Running {
-    let mut source = Queue::new(Arc::new(world.queues.clone()), name.clone());
+    bot_on(Arc::new(world.queues.clone()), world, name, ward, in_flight)
+}
+
+fn bot_on(
+    queues: Arc<dyn QueueStore>,
+    world: &World,
+    name: &QueueName,
+    ward: &Ward,
+    in_flight: usize,
+) -> Running {
+    let mut source = Queue::new(queues, name.clone());
     source.in_flight = in_flight;
     let dead = QueueName::new("dead").unwrap();
     let finally = Finally::DeadLetter(DeadLetters::Queue(Arc::new(world.queues.clone()), dead));
@@ -201,6 +227,135 @@ async fn stopping_deletes_all_that_is_done() {
     bot.stop().await;
     let (visible, in_flight) = counts(&world, &name).await;
     assert_eq!(visible + in_flight, 90 - ward.seen.lock().len() as u64);
+}
+
+async fn numbered(world: &World, count: usize) -> QueueName {
+    let bodies: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+    queue(world, &bodies.iter().map(String::as_str).collect::<Vec<_>>()).await
+}
+
+/// Lets the bot's clock and the store's run beside each other.
+async fn let_pass(world: &World, most: u64) {
+    for _ in 0..most {
+        pause(seconds(1)).await;
+        world.queues.advance(seconds(1));
+    }
+}
+
+fn attempts(ward: &Ward) -> BTreeMap<u32, usize> {
+    let mut attempts = BTreeMap::new();
+    for (_, attempt) in ward.seen.lock().iter() {
+        *attempts.entry(*attempt).or_default() += 1;
+    }
+    attempts
+}
+
+/// Receivers that wait for memory, and a sink that is away for good: a stop has an end, and nobody takes more meanwhile.
+#[tokio::test(start_paused = true)]
+async fn stopping_has_an_end_although_the_sink_is_away() {
+    let world = World::new().await;
+    let name = queue(&world, &[]).await;
+    let large = "x".repeat(1 << 20);
+    for _ in 0..120 {
+        world.queues.send(&name, vec![NewMessage::new(large.clone())]).await.unwrap();
+    }
+    let ward = Ward { takes: seconds(1_000_000), many: true, ..Ward::default() };
+    let bot = bot(&world, &name, &ward, 200);
+    pause(seconds(5)).await;
+    let (_, before) = counts(&world, &name).await;
+    let began = world.clock.elapsed();
+    bot.stop().await;
+    assert!(world.clock.elapsed() - began <= seconds(21), "{:?}", world.clock.elapsed() - began);
+    assert_eq!(counts(&world, &name).await.1, before, "nothing more was taken");
+    assert!((1..120).contains(&before), "some wait for memory: {before}");
+}
+
+/// Large messages make a bot work on fewer at a time, and not one after the other.
+#[tokio::test(start_paused = true)]
+async fn large_messages_fit_the_memory_and_go_side_by_side() {
+    let world = World::new().await;
+    let name = queue(&world, &[]).await;
+    let large = "x".repeat(1 << 20);
+    for _ in 0..160 {
+        world.queues.send(&name, vec![NewMessage::new(large.clone())]).await.unwrap();
+    }
+    let ward = Ward { takes: seconds(1), many: true, ..Ward::default() };
+    // The first receives of all four receivers are made before anybody knows how large messages are.
+    let bot = bot(&world, &name, &ward, 200);
+    world.until("the first", async || ward.calls.lock().len() >= 4).await;
+    ward.bytes.lock().1 = 0;
+    world.until("an empty queue", async || counts(&world, &name).await == (0, 0)).await;
+    bot.stop().await;
+    let most = ward.bytes.lock().1;
+    assert!(most <= 32 << 20, "{most} bytes at once");
+    assert!(most > 10 << 20, "one at a time: {most} bytes at once");
+}
+
+/// What is done stays hidden until it is deleted, however long the store takes for that.
+#[tokio::test(start_paused = true)]
+async fn what_is_done_stays_hidden_until_it_is_deleted() {
+    let world = World::new().await;
+    let name = numbered(&world, 60).await;
+    let rule = |call| if call == Call::Delete { seconds(60) } else { Duration::ZERO };
+    let ward = Ward { many: true, ..Ward::default() };
+    let queues = Arc::new(SlowQueues::new(&world.queues, rule));
+    let bot = bot_on(queues, &world, &name, &ward, 200);
+    let_pass(&world, 600).await;
+    bot.stop().await;
+    assert_eq!(counts(&world, &name).await, (0, 0));
+    assert_eq!(attempts(&ward), BTreeMap::from([(1, 60)]));
+}
+
+/// One of several receives takes longer than messages are hidden. What the others have brought stays hidden meanwhile.
+#[tokio::test(start_paused = true)]
+async fn what_some_receives_bring_stays_hidden_while_another_takes_its_time() {
+    let world = World::new().await;
+    let name = numbered(&world, 400).await;
+    let mut receives = 0;
+    let rule = move |call| {
+        receives += usize::from(call == Call::Receive);
+        // After a first round of single receives: one in every five.
+        if call == Call::Receive && receives > 4 && receives % 5 == 2 { seconds(40) } else { Duration::ZERO }
+    };
+    let ward = Ward { many: true, ..Ward::default() };
+    let queues = Arc::new(SlowQueues::new(&world.queues, rule));
+    let bot = bot_on(queues, &world, &name, &ward, 200);
+    let_pass(&world, 1200).await;
+    bot.stop().await;
+    assert_eq!(counts(&world, &name).await, (0, 0));
+    assert_eq!(attempts(&ward), BTreeMap::from([(1, 400)]));
+    let calls = ward.calls.lock().clone();
+    assert!(calls.iter().any(|count| *count > 10), "several receives went together: {calls:?}");
+}
+
+/// A message so large that its letter is larger than a message may be lies in parts, which are the letter when joined.
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_larger_than_a_message_lies_in_parts() {
+    let world = World::new().await;
+    let name = queue(&world, &[]).await;
+    let text =
+        Attribute { kind: "String".to_owned(), value: AttributeValue::Text("\"quoted\"".repeat(20_000)) };
+    let mut message = NewMessage::new("fail".repeat(200 << 10));
+    message.attributes.insert("note".to_owned(), text);
+    let sent = world.queues.send(&name, vec![message]).await.unwrap();
+    assert!(sent[0].is_ok(), "{sent:?}");
+    let ward = Ward { refuses_all: true, ..Ward::default() };
+    let bot = bot(&world, &name, &ward, 10);
+    world.until("an empty queue", async || counts(&world, &name).await == (0, 0)).await;
+    bot.stop().await;
+    let mut parts = world.letters().await;
+    parts.sort_by_key(|part| part["part"].as_u64());
+    assert!(parts.len() > 1);
+    let mut letter = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        assert_eq!((&part["part"], &part["parts"]), (&(index + 1).into(), &parts.len().into()));
+        letter += part["letter"].as_str().unwrap();
+    }
+    let letter: serde_json::Value = serde_json::from_str(&letter).unwrap();
+    assert_eq!(letter["queue"], "work");
+    assert_eq!(letter["attributes"]["note"]["text"].as_str().map(str::len), Some(160_000));
+    let data = STANDARD.decode(letter["data"].as_str().unwrap()).unwrap();
+    assert_eq!(data, "fail".repeat(200 << 10).into_bytes());
 }
 
 /// A message that becomes several events is deleted when all of them are done, and not before.

@@ -8,11 +8,14 @@ use anabranch_consumer::{
     Checkpoint, Consumer, ConsumerBuilder, DeadLetters, Delivery, Driver, FailurePolicy, Finally, Outcome,
     StreamChoice, process_fn,
 };
-use anabranch_model::laws::reference::SimpleQueues;
+use anabranch_model::laws::reference::{SimpleQueues, SimpleStreams};
 use anabranch_model::queue::ReceiveOptions;
 use anabranch_model::{
-    NewRecord, QueueName, QueueOptions, QueueStore, StreamName, StreamOptions, StreamStore,
+    NewRecord, Position, QueueName, QueueOptions, QueueStore, ReadLimit, ShardSource, StreamName,
+    StreamOptions, StreamStore,
 };
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
 use world::{World, pause, run, seconds};
 
@@ -242,8 +245,7 @@ async fn a_driver_runs_a_processor_without_any_store() {
     let report = driver.deliver(records(0..5)).await;
     assert_eq!((report.acknowledged, report.halted.as_deref()), (3, Some("three")));
     // Dead letters go to a stream here; the shard goes on.
-    let (streams, name) =
-        (anabranch_model::laws::reference::SimpleStreams::new(), StreamName::new("dead").unwrap());
+    let (streams, name) = (SimpleStreams::new(), StreamName::new("dead").unwrap());
     streams.create_stream(&name, StreamOptions::default()).await.unwrap();
     let all_bad = process_fn(|delivery: Delivery| async move { delivery.failed("never") });
     let to = Finally::DeadLetter(DeadLetters::Stream(Arc::new(streams.clone()), name.clone()));
@@ -252,6 +254,62 @@ async fn a_driver_runs_a_processor_without_any_store() {
     let report = driver.deliver(records(0..4)).await;
     assert_eq!((report.acknowledged, report.halted), (4, None));
     assert_eq!(driver.shutdown().await.acknowledged, 4);
+}
+
+/// A letter larger than its place takes lies in parts; joined, they are the letter.
+#[tokio::test]
+async fn a_dead_letter_larger_than_its_place_lies_in_parts() {
+    let (queues, name) = queue().await;
+    let streams = SimpleStreams::new();
+    let dead = StreamName::new("dead").unwrap();
+    streams.create_stream(&dead, StreamOptions::default()).await.unwrap();
+    let small = QueueName::new("small").unwrap();
+    let options = QueueOptions { message_bytes_max: 1 << 10, ..QueueOptions::default() };
+    queues.create_queue(&small, options).await.unwrap();
+    let to_queue = |name: &QueueName| DeadLetters::Queue(Arc::new(queues.clone()), name.clone());
+    let to_stream = DeadLetters::Stream(Arc::new(streams.clone()), dead.clone());
+    for (to, bytes) in [(to_queue(&name), 10 << 20), (to_stream, 10 << 20), (to_queue(&small), 3 << 10)] {
+        let all_bad = process_fn(|delivery: Delivery| async move { delivery.failed("\"never\"\n") });
+        let policy = FailurePolicy { pause_first: Duration::ZERO, ..policy(Finally::DeadLetter(to)) };
+        let mut driver = Driver::with_policy(all_bad, policy).await;
+        let data = "x".repeat(bytes - "key".len());
+        let report = driver.deliver(vec![NewRecord::new("key", data.clone())]).await;
+        assert_eq!((report.acknowledged, report.halted), (1, None));
+        let mut parts = letters(&queues, &name).await;
+        parts.extend(letters(&queues, &small).await);
+        parts.extend(documents(&streams, &dead).await);
+        parts.sort_by_key(|part| part["part"].as_u64());
+        for name in [&name, &small] {
+            queues.purge(name).await.unwrap();
+        }
+        streams.delete_stream(&dead).await.unwrap();
+        streams.create_stream(&dead, StreamOptions::default()).await.unwrap();
+        assert!(parts.len() > 1);
+        let pieces = parts.iter().enumerate().map(|(index, part)| {
+            assert_eq!((&part["part"], &part["parts"]), (&(index + 1).into(), &parts.len().into()));
+            part["letter"].as_str().unwrap()
+        });
+        let letter: serde_json::Value = serde_json::from_str(&pieces.collect::<String>()).unwrap();
+        assert_eq!(letter["error"], "\"never\"\n");
+        assert_eq!(letter["data"], STANDARD.encode(data));
+    }
+}
+
+/// All records of a stream as documents.
+async fn documents(streams: &SimpleStreams, name: &StreamName) -> Vec<serde_json::Value> {
+    let mut documents = Vec::new();
+    for shard in streams.shards(name, None, 10).await.unwrap().entries {
+        let mut from = Position::TrimHorizon;
+        loop {
+            let limit = ReadLimit { records: 10, bytes: 10 << 20 };
+            let batch = streams.read(name, &shard.id, from, limit).await.unwrap();
+            let Some(last) = batch.records.last() else { break };
+            from = Position::After(last.sequence);
+            documents
+                .extend(batch.records.iter().map(|record| serde_json::from_slice(&record.data).unwrap()));
+        }
+    }
+    documents
 }
 
 /// A call that fails as a whole after some of its records were acknowledged: those are neither delivered again nor given

@@ -360,7 +360,12 @@ impl Assembly<'_> {
             let (ports, spec) = (self.ports, spec.get_ref());
             let letters = if let Some(queue) = &spec.queue {
                 let queue = QueueName::new(queue).map_err(refuse)?;
-                ports.queues.queue(&queue).await.map_err(refuse)?;
+                let summary = ports.queues.queue(&queue).await.map_err(refuse)?;
+                if summary.options.fifo {
+                    let error =
+                        format!("queue `{queue}` is FIFO: dead letters have no order, and it wants one");
+                    return Err(refuse(Error::Invalid(error)));
+                }
                 DeadLetters::Queue(ports.queues.clone(), queue)
             } else if let Some(stream) = &spec.stream {
                 let stream = StreamName::new(stream).map_err(refuse)?;

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod flaky;
+pub mod slow;
 pub mod table;
 
 use std::collections::BTreeMap;

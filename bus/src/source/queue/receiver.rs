@@ -208,8 +208,9 @@ impl Receiver {
             let given_up = never || message.receive_count >= self.failure.attempts;
             match &self.failure.finally {
                 Finally::DeadLetter(to) if given_up => {
-                    self.give_up(message, &why, to).await;
-                    done.push(message.receipt.clone());
+                    if self.give_up(message, &why, to).await {
+                        done.push(message.receipt.clone());
+                    }
                 }
                 // The queue's own redrive policy counts the receives.
                 _ => again.push((message.receipt.clone(), Duration::ZERO)),
@@ -263,24 +264,26 @@ impl Receiver {
         }
     }
 
-    /// Writes a dead letter, for as long as it takes: the message must not be deleted without it.
-    async fn give_up(&self, message: &Message, why: &str, to: &DeadLetters) {
-        let letter = self.letter(message, why);
-        let name = format!("{}/{}", self.queue.name, message.id);
-        let mut attempts = 0;
-        while let Err(error) =
-            to.send(Bytes::copy_from_slice(message.id.as_str().as_bytes()), &name, letter.clone()).await
-        {
+    /// Writes a dead letter, for as long as it takes: the message must not be deleted without it. Returns whether it is
+    /// written; if the place does not take it, the message comes again when its time is over.
+    async fn give_up(&self, message: &Message, why: &str, to: &DeadLetters) -> bool {
+        let (id, name) = (message.id.as_str().as_bytes(), format!("{}/{}", self.queue.name, message.id));
+        let (letter, mut attempts) = (self.letter(message, why), 0);
+        while let Err(error) = to.send(Bytes::copy_from_slice(id), &name, letter.clone()).await {
             attempts += 1;
-            tracing::error!(bot = %self.line.bot, %error, attempts, "a dead letter cannot be written");
+            tracing::error!(bot = %self.line.bot, message = %message.id, %error, attempts, "a dead letter cannot be written");
+            if error.next_move() == NextMove::FixCall {
+                return false;
+            }
             pause(self.line.dice.pause(attempts, PAUSE_FIRST, PAUSE_MAX)).await;
         }
         self.line.meter.dead_letter();
         tracing::error!(bot = %self.line.bot, message = %message.id, why, receives = message.receive_count, "dead letter");
+        true
     }
 
     /// A message in full, with where it comes from, what went wrong, and how often it was tried.
-    fn letter(&self, message: &Message, why: &str) -> Bytes {
+    fn letter(&self, message: &Message, why: &str) -> String {
         let document = json!({
             "application": self.line.bot,
             "queue": self.queue.name.as_str(),
@@ -293,7 +296,7 @@ impl Receiver {
             "attempts": message.receive_count,
             "givenUpAt": self.line.clock.now().as_millis(),
         });
-        document.to_string().into()
+        document.to_string()
     }
 }
 
