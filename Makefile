@@ -45,6 +45,9 @@ bench: ## the figures of docs/performance.md
 	cargo run --release --locked --quiet -- bench queue
 	cargo run --release --locked --quiet -- bench table
 	cargo run --release --locked --quiet -- bench blob
+	cargo run --release --locked --quiet -- bench produce
+	cargo run --release --locked --quiet -- bench scale
+	cargo run --release --locked --quiet -- bench telemetry
 	cargo run --release --locked --quiet -- bench cdc
 	cargo run --release --locked --quiet -- bench consumer
 	cargo run --release --locked --quiet -- bench aws

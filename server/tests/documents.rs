@@ -127,3 +127,20 @@ fn the_columns_of_archives_are_listed() {
         .collect();
     assert_eq!(declared, listed);
 }
+
+/// The README lists every line that a configuration file may have, and no other.
+#[test]
+fn the_lines_of_the_configuration_are_listed() {
+    let code = read("server/src/config.rs");
+    let file = code.split("struct File {").nth(1).and_then(|rest| rest.split('}').next()).expect("the struct");
+    let mut declared: Vec<_> = file
+        .lines()
+        .filter_map(|line| line.trim().split_once(": Option<").map(|(name, _)| name.to_owned()))
+        .collect();
+    let text = read("README.md");
+    let named = |row: &Vec<&str>| row[0].split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    let mut listed: Vec<_> = table(&text, "## Configuration").iter().flat_map(named).collect();
+    declared.sort();
+    listed.sort();
+    assert_eq!(declared, listed);
+}
