@@ -132,7 +132,8 @@ fn the_columns_of_archives_are_listed() {
 #[test]
 fn the_lines_of_the_configuration_are_listed() {
     let code = read("server/src/config.rs");
-    let file = code.split("struct File {").nth(1).and_then(|rest| rest.split('}').next()).expect("the struct");
+    let file =
+        code.split("struct File {").nth(1).and_then(|rest| rest.split('}').next()).expect("the struct");
     let mut declared: Vec<_> = file
         .lines()
         .filter_map(|line| line.trim().split_once(": Option<").map(|(name, _)| name.to_owned()))
