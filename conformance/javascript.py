@@ -34,9 +34,9 @@ def firehose(server):
         node(server, "firehose_js.mjs")
 
 
-@case
-def guarded(server):
-    if GUARDED:
+if GUARDED:
+    @case
+    def refusals(server):
         node(server, "guarded_js.mjs")
 
 
