@@ -52,6 +52,7 @@ def what_we_pack_others_open(server):
     kinesis = make("packed", 3)
     lines = [f'{{"key": "key-{number % 40}", "number": {number}}}\n' for number in range(2000)]
     put(server, "packed", lines)
+    server.kill()
     seen, physical = [], 0
     for shard, records, opened in stored(kinesis, "packed"):
         physical += len(records)
@@ -75,6 +76,7 @@ def what_others_pack_is_kept_as_it_is(server):
         packer.add_user_record(f"key-{number}", f"record {number}".encode())
     key, place, data = packer.clear_and_get().get_contents()
     kinesis.put_record(StreamName="theirs", PartitionKey=key, Data=data)
+    server.kill()
     _, records, opened = next(iter(stored(kinesis, "theirs")))
     assert records[0]["Data"] == data and len(opened) == 100
 

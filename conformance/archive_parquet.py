@@ -231,6 +231,7 @@ def a_killed_bot_writes_the_same_files_again(server):
     with bot(server, flow, signal.SIGKILL):
         eventually(lambda: archived("again") == count, "all changes are archived", 60)
     before = stored("again")
+    server.kill()
     client("dynamodb").put_item(TableName="again", Item={"id": {"S": "later"}})
     with bot(server, flow):
         eventually(lambda: archived("again") == count + 1, "one more change is archived", 60)

@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from contextlib import contextmanager
+from functools import cache
 
 BINARY = os.environ.get("ANABRANCH", "anabranch")
 
@@ -21,24 +22,38 @@ os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
 os.environ.setdefault("AWS_CONFIG_FILE", os.devnull)
 os.environ.setdefault("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
 
+# With it the server speaks TLS and lets in only those who sign with a key that it knows.
+GUARDED = bool(os.environ.get("ANABRANCH_GUARDED"))
+# What a secret may hold that has a meaning elsewhere.
+KEY, SECRET = "AKIDCONFORMANCE", "secret/of+the=suites"
+# Where clients are told of a root that they shall trust: those of AWS in Python, Node.js, and OpenSSL for all else.
+TRUST = ["AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"]
+
 
 class Server:
-    """A server on one port for as long as the suite runs, however often it is killed."""
+    """A server on one port for as long as the suite runs, however often it is killed. What the clients have to know of it
+    is in the environment."""
 
-    def __init__(self, config=None):
+    def __init__(self, config=None, guarded=GUARDED):
         self.folder = tempfile.TemporaryDirectory()
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if guarded else 'http'}://127.0.0.1:{self.port}"
         os.environ["AWS_ENDPOINT_URL"] = self.url
         self.process = None
         self.options = []
+        if guarded:
+            # The server makes it when it starts, and keeps it.
+            self.root = os.path.join(self.folder.name, "data", "tls", "root.pem")
+            os.environ.update({name: self.root for name in TRUST}, AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET)
+            config = (config or "") + f'[access_keys]\n{KEY} = "{SECRET}"\n'
+            self.options = ["--tls"]
         if config:
             path = os.path.join(self.folder.name, "config.toml")
             with open(path, "w") as file:
                 file.write(config)
-            self.options = ["--config", path]
+            self.options += ["--config", path]
 
     def start(self):
         log = open(os.path.join(self.folder.name, "log"), "ab")
@@ -99,6 +114,19 @@ def case(function):
     return function
 
 
+class Skipped(Exception):
+    """A case had nothing to try on this machine."""
+
+
+@cache
+def skipped(what):
+    """Says what could not be tried on this machine: at once, and to whoever runs the suites, who says so at the end."""
+    print(f"skipped: {what}", file=sys.stderr)
+    if notes := os.environ.get("ANABRANCH_SKIPPED"):
+        with open(notes, "a") as file:
+            file.write(f"skipped: {what}\n")
+
+
 def eventually(check, what, seconds=20):
     """Waits until `check` returns something true, and returns it."""
     end = time.monotonic() + seconds
@@ -142,7 +170,7 @@ def offers_firehose():
     except ClientError as error:
         if error.response["Error"]["Code"] != "UnknownOperationException":
             raise
-        print("without Firehose", file=sys.stderr)
+        skipped("Firehose, which the server does not have")
         return False
 
 
@@ -175,19 +203,22 @@ def node(server, script, seconds=120):
     assert child.wait() == 0, "".join([*said, *errors])
 
 
-def run():
+def run(guarded=GUARDED):
     """Runs all cases, or those whose names contain an argument."""
     wanted = [function for function in CASES
               if not sys.argv[1:] or any(name in function.__name__ for name in sys.argv[1:])]
-    failed = 0
-    with Server() as server:
+    failed = without = 0
+    with Server(guarded=guarded) as server:
         for function in wanted:
             try:
                 function(server)
+            except Skipped:
+                without += 1
             except Exception:
                 failed += 1
                 print(f"failed: {function.__name__}", file=sys.stderr)
                 traceback.print_exc()
     suite = os.path.basename(sys.argv[0])
-    print(f"{suite}: {len(wanted) - failed} passed, {failed} failed")
+    said = f"{len(wanted) - failed - without} passed, {failed} failed" + (f", {without} skipped" if without else "")
+    print(f"{suite}{', guarded' if GUARDED else ''}: {said}")
     sys.exit(1 if failed else 0)

@@ -1,6 +1,6 @@
 """Version 3 of the AWS SDK for JavaScript: a script for each service, which has the server killed in the middle."""
 
-from harness import case, node, offers_firehose, run
+from harness import GUARDED, case, node, offers_firehose, run
 
 
 @case
@@ -32,6 +32,12 @@ def around(server):
 def firehose(server):
     if offers_firehose():
         node(server, "firehose_js.mjs")
+
+
+if GUARDED:
+    @case
+    def refusals(server):
+        node(server, "guarded_js.mjs")
 
 
 run()

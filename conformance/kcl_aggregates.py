@@ -1,5 +1,5 @@
 """Aggregates between us and the others: what we pack is opened by the Kinesis Client Library for Java, and what the library for
-Python packs is opened by our consumer."""
+Python packs is opened by our consumer. The server is killed while they are read."""
 
 import hashlib
 import os
@@ -18,9 +18,11 @@ COUNT = 2000
 
 def check(application, expected):
     """Every record of every key was seen, in order, and many came in one."""
+    application.wait("some records", lambda: application.seen("record"))
+    application.server.kill()
     application.wait("all records", lambda: len({line["data"] for line in application.seen("record")}) >= COUNT)
     lines = application.seen("record")
-    assert len(lines) == COUNT, f"{len(lines)} records, and no one was killed"
+    assert len(lines) == COUNT, f"{len(lines)} records, and no worker was killed"
     for key in KEYS:
         own = [line["data"] for line in lines if line["key"] == key]
         assert own == expected[key], (key, own[:5], expected[key][:5])

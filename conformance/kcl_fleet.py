@@ -11,7 +11,7 @@ import time
 import boto3
 from botocore.config import Config
 
-from harness import BINARY, eventually
+from harness import BINARY, GUARDED, eventually
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 JARS = os.path.join(os.environ["ANABRANCH_CLIENTS"], "kcl", "amazon_kclpy", "jars", "*")
@@ -59,6 +59,16 @@ class Application:
     # Several of them run at once, and none for long.
     java_options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
+    def trust(self):
+        """What tells Java which root to trust: it reads no file in PEM."""
+        if not GUARDED:
+            return []
+        store = os.path.join(self.server.folder.name, "trusted")
+        if not os.path.exists(store):
+            subprocess.run(["keytool", "-importcert", "-noprompt", "-alias", "anabranch", "-file", self.server.root,
+                            "-keystore", store, "-storetype", "PKCS12", "-storepass", "public"], check=True, capture_output=True)
+        return [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStorePassword=public"]
+
     def __init__(self, server, mode, name=None, shards=2, keys=KEYS, writes=True):
         self.server, self.name = server, name or f"kcl-{mode.lower()}"
         self.mode, self.workers, self.keys = mode, {}, keys
@@ -95,7 +105,7 @@ class Application:
             file.writelines(f"{key} = {value}\n" for key, value in properties.items())
         with open(paths["xml"], "w") as file:
             file.write(LOGGING)
-        command = ["java", *self.java_options, "-cp", JARS,
+        command = ["java", *self.java_options, *self.trust(), "-cp", JARS,
                    "software.amazon.kinesis.multilang.MultiLangDaemon",
                    "--properties-file", paths["properties"], "--log-configuration", paths["xml"]]
         environment = {**os.environ, "KCL_SEEN": self.seen_at, "KCL_WORKER": worker}

@@ -1,4 +1,4 @@
-// Kinesis by the AWS SDK for JavaScript, version 3, which speaks HTTP/2 with prior knowledge on a plain port:
+// Kinesis by the AWS SDK for JavaScript, version 3, which speaks HTTP/2: on a plain port with prior knowledge, over TLS by ALPN:
 // records, a subscription through a split, a crash, and the errors that the SDK has classes for.
 // The server is the one at AWS_ENDPOINT_URL.
 

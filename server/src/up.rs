@@ -148,7 +148,9 @@ fn tell_ready(settings: &Settings, server: &Server, taken: Duration) {
     if let Some(Some(root)) = &server.trust {
         let root = std::path::absolute(root).unwrap_or_else(|_| root.clone());
         let root = root.display();
-        line += &format!("clients trust it with AWS_CA_BUNDLE={root} NODE_EXTRA_CA_CERTS={root}\n");
+        line += &format!(
+            "clients trust it with AWS_CA_BUNDLE={root} NODE_EXTRA_CA_CERTS={root} SSL_CERT_FILE={root}\n"
+        );
     }
     // A server whose output nobody reads still serves.
     let _ = output::write_out(line.as_bytes());

@@ -69,6 +69,22 @@ fn one_port_speaks_tls_and_plain_http() {
     server.stop().succeeded();
 }
 
+#[test]
+fn our_commands_trust_what_the_server_says() {
+    let data = Data::new();
+    let server = Server::start(&data.path(), &["--tls"]);
+    data.stream(&["create", "rides"]).succeeded();
+    let root = data.path().join("tls/root.pem");
+    let mut command = binary();
+    command.args(["stream", "ls", "--engine", "aws", "--region", "us-east-1", "--endpoint"]);
+    command.arg(format!("https://{}", server.listen)).env("SSL_CERT_FILE", &root);
+    command.env("AWS_ACCESS_KEY_ID", "any").env("AWS_SECRET_ACCESS_KEY", "any");
+    let listed = run(command).succeeded().stdout;
+    assert!(listed.contains("rides"), "{listed}");
+    let told = server.stop().succeeded().stdout;
+    assert!(told.contains(&format!("SSL_CERT_FILE={}", root.display())), "{told}");
+}
+
 #[tokio::test]
 async fn http2_is_agreed_on_and_addresses_lead_back() {
     let data = Data::new();

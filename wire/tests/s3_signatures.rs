@@ -28,6 +28,8 @@ async fn start() -> Harness {
 struct Signer {
     date: String,
     host: String,
+    /// Under which name the host is signed.
+    host_name: &'static str,
     secret: String,
     service: &'static str,
     /// The signature that the next chunk goes on from.
@@ -54,6 +56,7 @@ impl Signer {
         Signer {
             date: moment.strftime("%Y%m%dT%H%M%SZ").to_string(),
             host: harness.address.to_string(),
+            host_name: "host",
             secret: SECRET.to_owned(),
             service: "s3",
             previous: String::new(),
@@ -89,8 +92,11 @@ impl Signer {
     ) -> Request<Full<bytes::Bytes>> {
         let (method, path) = line.split_once(' ').expect("a method and a path");
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let mut all =
-            vec![("host", self.host.as_str()), ("x-amz-content-sha256", payload), ("x-amz-date", &self.date)];
+        let mut all = vec![
+            (self.host_name, self.host.as_str()),
+            ("x-amz-content-sha256", payload),
+            ("x-amz-date", &self.date),
+        ];
         all.extend_from_slice(headers);
         all.sort();
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
@@ -309,4 +315,26 @@ async fn the_other_services_are_behind_the_same_keys() {
     let mut stranger = Signer { secret: "other".into(), service: "kinesis", ..Signer::new(&harness) };
     let refused = stranger.send(&harness, "POST /", &headers, "{}").await;
     assert!(refused.text().contains("InvalidSignatureException"), "{}", refused.text());
+}
+
+#[tokio::test]
+async fn by_http2_the_host_may_be_signed_under_its_other_name() {
+    let harness = start().await;
+    let get = |host_name: &'static str, change: fn(&mut Request<Full<bytes::Bytes>>)| {
+        let mut signer = Signer { host_name, ..Signer::new(&harness) };
+        let mut request = signer.signed("GET /photos", &[], b"", &hash(b""));
+        change(&mut request);
+        request
+    };
+    for name in ["host", ":authority"] {
+        let (status, _, body) = whole(harness.send_http2(get(name, |_| {})).await).await;
+        assert_eq!(status, 200, "{name}: {}", String::from_utf8_lossy(&body));
+    }
+    // A header `Host` would be the one that counts, and nobody has signed it.
+    let named = |request: &mut Request<Full<bytes::Bytes>>| {
+        request.headers_mut().insert("host", "photos.localhost".parse().unwrap());
+    };
+    let (status, _, body) = whole(harness.send_http2(get(":authority", named)).await).await;
+    assert!(status == 403 && body.windows(12).any(|part| part == b"AccessDenied"), "{status}");
+    assert_eq!(answer(&harness, get(":authority", |_| {})).await.refusal(), "403 AccessDenied");
 }

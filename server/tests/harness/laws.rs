@@ -1,5 +1,6 @@
 //! What the laws run against: a real server that is killed, or a host of other stores that is stopped.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use anabranch_server::{Host, Remote, Stores};
@@ -35,12 +36,19 @@ impl Killed {
 
     /// Ends the server without warning and starts the next one.
     pub async fn crash(self: Arc<Self>) -> Arc<Remote> {
+        Arc::new(Remote::new(self.restart()))
+    }
+
+    /// The same for whoever asks the server in another way, and has to know where the next one listens.
+    pub fn restart(&self) -> SocketAddr {
         let mut running = self.server.lock().unwrap();
         running.take().unwrap().kill();
-        let server = self.data.serve();
-        let remote = Arc::new(Remote::new(server.listen));
-        *running = Some(server);
-        remote
+        running.insert(self.data.serve()).listen
+    }
+
+    /// Where the server listens.
+    pub fn listen(&self) -> SocketAddr {
+        self.server.lock().unwrap().as_ref().unwrap().listen
     }
 }
 

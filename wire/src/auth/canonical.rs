@@ -11,6 +11,8 @@ const PATH: &AsciiSet = &UNRESERVED.remove(b'/');
 
 /// The parameter of a signature in the query, which cannot sign itself.
 pub(super) const SIGNATURE: &str = "X-Amz-Signature";
+/// What HTTP/2 has in place of the header `Host`. Some clients sign it under this name.
+pub(super) const AUTHORITY: &str = ":authority";
 
 /// The request as it is signed; none if a header that should be signed is not there.
 pub(super) fn request(parts: &Parts, signed: &[&str], payload: &str, encode_twice: bool) -> Option<String> {
@@ -34,6 +36,9 @@ pub(super) fn request(parts: &Parts, signed: &[&str], payload: &str, encode_twic
 
 /// A header with its values joined and the spaces in them brought together.
 fn header(parts: &Parts, name: &str) -> Option<String> {
+    if name == AUTHORITY {
+        return parts.uri.authority().map(|authority| authority.as_str().to_owned());
+    }
     let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
     let mut values = Vec::new();
     for value in parts.headers.get_all(&name) {
@@ -89,7 +94,17 @@ mod tests {
              x-amz-meta-a:one two,three\n\nhost;x-amz-meta-a\nUNSIGNED-PAYLOAD"
         );
         assert_eq!(request(&parts, &["host", "x-amz-date"], "", false), None);
+        assert_eq!(request(&parts, &[AUTHORITY], "", false), None, "it did not come by HTTP/2");
         let twice = request(&parts, &[], "", true).unwrap();
         assert!(twice.starts_with("GET\n/b/a%252Fb//c%2520d%25c3%25a4~%2B\n"), "{twice}");
+    }
+
+    #[test]
+    fn by_http2_the_host_has_two_names() {
+        let parts = Request::get("http://localhost:4566/").body(()).unwrap().into_parts().0;
+        for name in ["host", AUTHORITY] {
+            let canonical = request(&parts, &[name], "", false).unwrap();
+            assert_eq!(canonical, format!("GET\n/\n\n{name}:localhost:4566\n\n{name}\n"));
+        }
     }
 }

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use anabranch_model::Timestamp;
+use http::header::HOST;
 use http::request::Parts;
 
+use super::canonical::AUTHORITY;
 use super::claim::{self, Claim};
 use super::keys::Keys;
 use super::refusal::Refusal;
@@ -87,11 +89,13 @@ fn check_time(now: Timestamp, claim: &Claim) -> Result<(), Refusal> {
     }
 }
 
-/// The host and every header of AWS are signed, so that nobody on the way can change what is done.
+/// The host and every header of AWS are signed, so that nobody on the way can change what is done. Where there is no header
+/// `Host`, which would say where the request goes, its other name in HTTP/2 will do.
 fn check_coverage(parts: &Parts, claim: &Claim) -> Result<(), Refusal> {
     let signed = |name: &str| claim.signed_headers.iter().any(|signed| signed == name);
+    let host = if !parts.headers.contains_key(HOST) && signed(AUTHORITY) { AUTHORITY } else { "host" };
     let own = parts.headers.keys().map(|name| name.as_str()).filter(|name| name.starts_with("x-amz-"));
-    match std::iter::once("host").chain(own).find(|name| !signed(name)) {
+    match std::iter::once(host).chain(own).find(|name| !signed(name)) {
         Some(name) => Err(Refusal::Unsigned(name.to_owned())),
         None => Ok(()),
     }
