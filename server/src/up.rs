@@ -150,6 +150,9 @@ fn tell_ready(settings: &Settings, server: &Server, taken: Duration) {
         let root = root.display();
         line += &format!("clients trust it with AWS_CA_BUNDLE={root} NODE_EXTRA_CA_CERTS={root}\n");
     }
+    if let Some(reason) = server.engine.status().stopped {
+        line += &format!("nothing can be written: {reason}\n");
+    }
     // A server whose output nobody reads still serves.
     let _ = output::write_out(line.as_bytes());
 }
