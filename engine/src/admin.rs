@@ -143,7 +143,7 @@ impl Admin for Engine {
     async fn put_documents(&self, owner: &Owner, kind: &str, documents: Vec<Document>) -> Result<()> {
         check_documents(kind, &documents)?;
         if documents.is_empty() {
-            return self.core().documents_of(owner).map(drop);
+            return self.writing_core()?.documents_of(owner).map(drop);
         }
         let bytes = documents.iter().map(|document| document.name.len() + document.value.len()).sum();
         let names = documents.iter().map(|document| document.name.clone()).collect();
@@ -151,7 +151,7 @@ impl Admin for Engine {
             let changes = keys.iter().zip(&documents);
             (true, changes.map(|(key, document)| Change::put(key.clone(), document.value.clone())).collect())
         };
-        self.core().write_documents(owner, kind, names, bytes, put).await.map(drop)
+        self.writing_core()?.write_documents(owner, kind, names, bytes, put).await.map(drop)
     }
 
     async fn put_document_if_absent(&self, owner: &Owner, kind: &str, document: Document) -> Result<bool> {
@@ -163,12 +163,12 @@ impl Admin for Engine {
             let value = present.clone().unwrap_or_else(|| document.value.clone());
             (present.is_none(), keys.iter().map(|key| Change::put(key.clone(), value.clone())).collect())
         };
-        self.core().write_documents(owner, kind, vec![document.name.clone()], bytes, put).await
+        self.writing_core()?.write_documents(owner, kind, vec![document.name.clone()], bytes, put).await
     }
 
     async fn document(&self, owner: &Owner, kind: &str, name: &str) -> Result<Option<Bytes>> {
         check_names(kind, std::iter::once(name))?;
-        let core = self.core();
+        let core = self.rows_core()?;
         core.rows.get(&key(&of_kind(core.documents_of(owner)?, kind), name))
     }
 
@@ -180,18 +180,18 @@ impl Admin for Engine {
         limit: usize,
     ) -> Result<Page<Document>> {
         check_names(kind, std::iter::empty())?;
-        self.core().list_documents(owner, kind, after, limit.clamp(1, PAGE_ENTRIES_MAX))
+        self.rows_core()?.list_documents(owner, kind, after, limit.clamp(1, PAGE_ENTRIES_MAX))
     }
 
     async fn delete_documents(&self, owner: &Owner, kind: &str, names: Vec<String>) -> Result<()> {
         check_names(kind, names.iter().map(String::as_str))?;
         if names.is_empty() {
-            return self.core().documents_of(owner).map(drop);
+            return self.writing_core()?.documents_of(owner).map(drop);
         }
         let bytes = names.iter().map(String::len).sum();
         let remove = |_: &[Option<Bytes>], keys: &[Bytes]| {
             (true, keys.iter().map(|key| Change::remove(key.clone())).collect())
         };
-        self.core().write_documents(owner, kind, names, bytes, remove).await.map(drop)
+        self.writing_core()?.write_documents(owner, kind, names, bytes, remove).await.map(drop)
     }
 }

@@ -46,6 +46,8 @@ pub struct Core {
     pub epoch: u32,
     /// Why nothing can be written, if damaged state was found at the opening.
     pub read_only: Option<String>,
+    /// Why queues, tables, blobs and documents cannot even be read.
+    pub rows_lost: Option<String>,
 }
 
 /// How far the visible side goes.
@@ -91,15 +93,23 @@ impl Core {
         }
     }
 
+    /// Refuses where rows are lost: none that is found, and none that is missing, could be trusted.
+    pub fn check_rows(&self) -> Result<()> {
+        self.rows_lost.as_ref().map_or(Ok(()), |reason| Err(Error::Corrupt(reason.clone())))
+    }
+
+    /// Refuses where the directory is open for reading only, before anything is written beside the journal.
+    pub fn check_writable(&self) -> Result<()> {
+        self.read_only.as_ref().map_or(Ok(()), |reason| Err(Error::Stopped(reason.clone())))
+    }
+
     /// Asks for a turn; the read-only engine gives none.
     pub fn turn(
         &self,
         sizes: impl Iterator<Item = u64>,
         urgency: Urgency,
     ) -> std::result::Result<Turn<'_, Effect>, Halt> {
-        if let Some(reason) = &self.read_only {
-            return Err(Halt::Failed(Error::Stopped(reason.clone())));
-        }
+        self.check_writable()?;
         self.sequencer.turn(sizes, urgency).map_err(Halt::Refused)
     }
 

@@ -134,7 +134,8 @@ struct Threads {
 }
 
 impl Engine {
-    /// Opens a directory: recovers what is there, and begins a new epoch. It waits for the disk.
+    /// Opens a directory: recovers what is there, and begins a new epoch. It waits for the disk. Where state is lost that nothing can
+    /// give back, it opens for reading only, changes nothing, and [`Status::stopped`] says why.
     pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: Options) -> Result<Engine> {
         if options.segment_bytes < SEGMENT_BYTES_MIN || !options.segment_bytes.is_multiple_of(4096) {
             let text = format!("segments have at least {SEGMENT_BYTES_MIN} bytes and are a multiple of 4096");
@@ -181,6 +182,16 @@ impl Engine {
     /// The shared parts, for the ports that stand in files of their own.
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.inner.core
+    }
+
+    /// The shared parts for a call that reads rows.
+    pub(crate) fn rows_core(&self) -> Result<&Arc<Core>> {
+        self.core().check_rows().map(|()| self.core())
+    }
+
+    /// The shared parts for a call that writes rows.
+    pub(crate) fn writing_core(&self) -> Result<&Arc<Core>> {
+        self.core().check_writable().map(|()| self.core())
     }
 
     /// The upkeep, for whoever needs it to stand still.

@@ -15,7 +15,7 @@ use crate::journal::recovery::{Event, Recovered, walk};
 use crate::journal::segments::FOLDER;
 use crate::journal::{Header, Kind, Segments, Sequencer};
 use crate::queue::Queues;
-use crate::rebuild::rebuild;
+use crate::rebuild::{Rebuilt, rebuild, rows_lost};
 use crate::rows::{Rows, change};
 use crate::state::{CatalogueCopy, Checkpoint, Covered, Entry, Loaded, ShardKey, State, io_error};
 use crate::stream::catalogue::Catalogue;
@@ -50,10 +50,7 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         _ => io_error(error),
     });
     let segments = Arc::new(segments?);
-    let (state, loaded) = open_state(&disk, &segments, budget.cache_bytes())?;
-    // The process before this one may have ended between giving `FORMAT` its name and making that name durable, and
-    // without it the directory counts as unused.
-    disk.sync_directory("").map_err(io_error)?;
+    let Found { state, loaded, rebuilt, rows_lost } = look(&disk, &segments, budget.cache_bytes())?;
     let (checkpoint, covered) = (loaded.checkpoint, loaded.covered);
     let state = Arc::new(state);
     let rows = Rows::open(state.clone(), budget.rows_bytes())?;
@@ -81,16 +78,19 @@ pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: &Options) -> Re
         shard_limits: options.shard_limits,
         epoch: covered.epoch,
         read_only: None,
+        rows_lost,
     };
     let recovered = match found {
         Some(_) => replay(&core, covered)?,
         // Nothing was ever written to a directory that was made just now.
         None => Recovered::at(covered.position, 0, 0),
     };
-    core.tables = Tables::load(&core.rows.snapshot()?)?;
-    core.blobs.load(&core.rows)?;
-    settle(&mut core, &recovered, covered)?;
-    core.queues.load(&core.rows, core.now_ms())?;
+    if core.rows_lost.is_none() {
+        core.tables = Tables::load(&core.rows.snapshot()?)?;
+        core.blobs.load(&core.rows)?;
+        core.queues.load(&core.rows, core.now_ms())?;
+    }
+    settle(&mut core, &recovered, covered, rebuilt)?;
     Ok(Opened { core, covered: covered.position, checkpoint, clean: recovered.end == covered.position })
 }
 
@@ -126,18 +126,30 @@ fn create(disk: &Arc<dyn Disk>, segment_bytes: u64) -> Result<Format> {
     Ok(format)
 }
 
-/// Opens the state, or builds it again if it cannot be trusted.
-fn open_state(disk: &Arc<dyn Disk>, segments: &Arc<Segments>, cache_bytes: usize) -> Result<(State, Loaded)> {
-    let opened = State::open(disk.clone(), segments.clone(), cache_bytes);
-    match opened.and_then(|state| state.load().map(|loaded| (state, loaded))) {
-        Err(Error::Corrupt(reason)) => {
-            tracing::error!(reason, "the state is built again from the journal");
-            let state = rebuild(disk, segments, cache_bytes)?;
-            let loaded = state.load()?;
-            Ok((state, loaded))
-        }
-        other => other,
-    }
+/// The state, of which nothing is changed yet.
+struct Found {
+    state: State,
+    loaded: Loaded,
+    /// What the file is to be replaced with.
+    rebuilt: Option<Rebuilt>,
+    /// Why there are no rows.
+    rows_lost: Option<String>,
+}
+
+/// Looks at the state, or builds it again in memory if it cannot be trusted.
+fn look(disk: &Arc<dyn Disk>, segments: &Arc<Segments>, cache_bytes: usize) -> Result<Found> {
+    let looked = State::look(disk.clone(), segments.clone(), cache_bytes);
+    let reason = match looked.and_then(|state| state.load().map(|loaded| (state, loaded))) {
+        Ok((state, loaded)) => return Ok(Found { state, loaded, rebuilt: None, rows_lost: None }),
+        Err(Error::Corrupt(reason)) => reason,
+        Err(error) => return Err(error),
+    };
+    tracing::error!(reason, "the state is built again from the journal");
+    let rebuilt = rebuild(disk, segments)?;
+    let state = State::in_memory(disk.clone(), segments.clone(), cache_bytes, &rebuilt.checkpoint)?;
+    let loaded = state.load()?;
+    let rows_lost = rebuilt.rows_lost.then(|| rows_lost(&reason));
+    Ok(Found { state, loaded, rebuilt: Some(rebuilt), rows_lost })
 }
 
 /// Fills the catalogue from the state. Returns shards of which only the index is left.
@@ -180,6 +192,7 @@ fn replay(core: &Core, covered: Covered) -> Result<Recovered> {
             Kind::Catalogue => Operation::decode(payload)
                 .and_then(|operation| core.catalogue.replay(operation, header.position))
                 .map_err(|_| Error::Corrupt(format!("the operation at {} makes no sense", header.position))),
+            Kind::Rows if core.rows_lost.is_some() => Ok(()),
             Kind::Rows => change::decode(payload)
                 .map(|changes| {
                     core.rows.apply(header.position, changes);
@@ -231,8 +244,9 @@ fn replay_records(core: &Core, header: &Header) {
     }
 }
 
-/// Goes on where the journal ends; files that nothing refers to are free.
-fn settle(core: &mut Core, recovered: &Recovered, covered: Covered) -> Result<()> {
+/// Goes on where the journal ends; files that nothing refers to are free. Only here it is known whether the directory may be
+/// written to, and nothing in it has changed before.
+fn settle(core: &mut Core, recovered: &Recovered, covered: Covered, rebuilt: Option<Rebuilt>) -> Result<()> {
     core.sequencer = Arc::new(Sequencer::new(core.segments.bytes, recovered.end, recovered.last_state));
     core.epoch = recovered.epoch;
     *core.published.lock() = Published {
@@ -241,12 +255,21 @@ fn settle(core: &mut Core, recovered: &Recovered, covered: Covered) -> Result<()
         last_catalogue: 0,
         uncollected: 0,
     };
-    if let Some(reason) = &recovered.state_lost {
-        let reason = format!("the directory is open for reading only: {reason}");
+    let lost: Vec<&str> = core.rows_lost.iter().chain(&recovered.state_lost).map(String::as_str).collect();
+    if !lost.is_empty() {
+        let reason = format!("the directory is open for reading only: {}", lost.join("; and "));
         tracing::error!("{reason}");
+        core.rows_lost = core.rows_lost.is_some().then(|| reason.clone());
         core.read_only = Some(reason);
         return Ok(());
     }
+    if let Some(rebuilt) = rebuilt {
+        rebuilt.store(&core.disk)?;
+    }
+    // The process before this one may have ended between giving `FORMAT` its name and making that name durable, and
+    // without it the directory counts as unused.
+    core.disk.sync_directory("").map_err(io_error)?;
+    core.state.begin_to_write()?;
     core.segments.write_again(recovered.unproven.clone()).map_err(io_error)?;
     let (first, active) = (covered.position / core.segments.bytes, recovered.end / core.segments.bytes);
     // Segments that the copy of the catalogue needs wait for the first checkpoint, which brings it up to date.

@@ -2,6 +2,9 @@
 //!
 //! Sealed segments are read from front to back; what the active one holds behind the covered position is left to the
 //! ordinary recovery. Frames of streams that are gone, and records below the horizon, are dead and stay so.
+//!
+//! Rows cannot be built again, documents aside. Where there were others the streams are built in memory only, and the directory is
+//! left as it is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,12 +23,30 @@ use crate::stream::shard::Shard;
 
 const FILE_DAMAGED: &str = "state.redb.damaged";
 
-/// Builds the file anew and opens it. What is left of the old one is put aside.
-pub fn rebuild(disk: &Arc<dyn Disk>, segments: &Arc<Segments>, cache_bytes: usize) -> Result<State> {
+/// What the journal and the copy of the catalogue say.
+pub struct Rebuilt {
+    /// What the state is to contain.
+    pub checkpoint: Checkpoint,
+    /// There were rows that nobody has any more.
+    pub rows_lost: bool,
+}
+
+impl Rebuilt {
+    /// Makes the file anew. What is left of the old one is put aside.
+    pub fn store(&self, disk: &Arc<dyn Disk>) -> Result<()> {
+        if disk.list("").map_err(io_error)?.iter().any(|name| name == FILE) {
+            disk.rename(FILE, FILE_DAMAGED).map_err(io_error)?;
+        }
+        State::create(disk, &self.checkpoint)
+    }
+}
+
+/// Finds out what the state has to be, and changes nothing.
+pub fn rebuild(disk: &Arc<dyn Disk>, segments: &Segments) -> Result<Rebuilt> {
     let copy = CatalogueCopy::read(disk)?;
-    let Some(documents) = &copy.documents else { return Err(rows_lost()) };
     let mut rows = Overlay::default();
-    documents.iter().for_each(|(key, value)| rows.set(key.clone(), Some(value.clone()), 0, false));
+    let documents = copy.documents.iter().flatten();
+    documents.for_each(|(key, value)| rows.set(key.clone(), Some(value.clone()), 0, false));
     let active = segments.all().into_iter().rev().find(|segment| {
         let start = segments.start_of(segment.number);
         scan(segments, segment, start).next().is_some_and(|first| first.position() == start)
@@ -37,21 +58,18 @@ pub fn rebuild(disk: &Arc<dyn Disk>, segments: &Arc<Segments>, cache_bytes: usiz
         catalogue: Catalogue::default(),
         entries: BTreeMap::new(),
         rows,
+        rows_lost: copy.documents.is_none(),
         holes: Vec::new(),
     };
     work.load(&copy)?;
     for segment in segments.all() {
         let start = segments.start_of(segment.number);
         for scanned in scan(segments, &segment, start) {
-            work.add(scanned)?;
+            work.add(scanned, segments)?;
         }
     }
-    let checkpoint = work.finish(segments);
-    if disk.list("").map_err(io_error)?.iter().any(|name| name == FILE) {
-        disk.rename(FILE, FILE_DAMAGED).map_err(io_error)?;
-    }
-    State::create(disk, &checkpoint)?;
-    State::open(disk.clone(), segments.clone(), cache_bytes)
+    let rows_lost = work.rows_lost;
+    Ok(Rebuilt { checkpoint: work.finish(segments), rows_lost })
 }
 
 struct Rebuilding {
@@ -62,6 +80,8 @@ struct Rebuilding {
     entries: BTreeMap<ShardKey, BTreeMap<u64, Entry>>,
     /// Documents.
     rows: Overlay,
+    /// There was another row.
+    rows_lost: bool,
     holes: Vec<(u64, u64)>,
 }
 
@@ -75,17 +95,20 @@ impl Rebuilding {
         Ok(())
     }
 
-    fn add(&mut self, scanned: Scanned) -> Result<()> {
+    fn add(&mut self, scanned: Scanned, segments: &Segments) -> Result<()> {
         match scanned {
             Scanned::Hole(from, to) if from < self.target => self.holes.push((from, to)),
             Scanned::Hole(..) => {}
-            Scanned::Frame(header, _) if header.position >= self.target => self.add_moved(&header),
+            Scanned::Frame(header, _) if header.position >= self.target => {
+                if self.rows_lost && header.position == self.target {
+                    self.covered.last_state = header.last_state;
+                }
+                self.add_moved(&header);
+            }
             Scanned::Frame(header, payload) => {
                 if header.position >= self.covered.position {
                     self.covered.epoch = header.epoch;
-                    if header.last_state != self.covered.last_state {
-                        return Err(lost(header.last_state));
-                    }
+                    self.expect_state(&header, segments)?;
                 }
                 match header.kind {
                     Kind::Records => self.add_records(&header),
@@ -99,10 +122,12 @@ impl Rebuilding {
                         self.covered.last_state = header.position;
                     }
                     Kind::Rows if header.position >= self.covered.position => {
-                        let sense = header.matches(&payload).then(|| change::decode(&payload));
-                        let changes =
-                            sense.and_then(|sense| sense.ok()).ok_or_else(|| lost(header.position))?;
-                        self.add_documents(header.position, changes)?;
+                        if !self.rows_lost {
+                            let sense = header.matches(&payload).then(|| change::decode(&payload));
+                            let changes =
+                                sense.and_then(|sense| sense.ok()).ok_or_else(|| lost(header.position))?;
+                            self.add_documents(header.position, changes);
+                        }
                         self.covered.last_state = header.position;
                     }
                     Kind::Catalogue | Kind::Rows | Kind::Opened | Kind::End => {}
@@ -112,16 +137,24 @@ impl Rebuilding {
         Ok(())
     }
 
+    /// No change of state before this frame was passed over, but for rows that the journal has forgotten with their segment. The
+    /// copy has every change of the catalogue that was in one.
+    fn expect_state(&mut self, header: &Header, segments: &Segments) -> Result<()> {
+        let known = header.last_state == self.covered.last_state;
+        if !known && !(self.rows_lost && segments.holding(header.last_state).is_none()) {
+            return Err(lost(header.last_state));
+        }
+        self.covered.last_state = header.last_state;
+        Ok(())
+    }
+
     /// Changes documents that the copy has. The journal may have forgotten other rows.
-    fn add_documents(&mut self, position: u64, changes: Vec<Change>) -> Result<()> {
+    fn add_documents(&mut self, position: u64, changes: Vec<Change>) {
         for (Change { key, value, .. }, place) in with_places(position, changes) {
             let key = key.at(position);
-            if !is_document(&key) {
-                return Err(rows_lost());
-            }
+            self.rows_lost |= !is_document(&key);
             self.rows.set(key, value, place, false);
         }
-        Ok(())
     }
 
     fn add_records(&mut self, header: &Header) {
@@ -156,7 +189,7 @@ impl Rebuilding {
             covered: Covered { position: self.target, ..self.covered },
             streams: dirty.into_iter().map(|(id, row)| (id, Some(row))).collect(),
             shards,
-            rows: self.rows,
+            rows: if self.rows_lost { Overlay::default() } else { self.rows },
             live,
             segment_bytes: segments.bytes,
         }
@@ -186,12 +219,12 @@ fn lost(position: u64) -> Error {
     ))
 }
 
-fn rows_lost() -> Error {
-    Error::Corrupt(format!(
-        "`{FILE}` is damaged or missing, and with it the queues, tables and blobs of this directory: of these the journal \
-         has the latest changes only. Put the directory back from a backup with `anabranch restore`; nothing \
-         was changed in this one"
-    ))
+/// What is lost where `why` is the state of the file, and what is to be done.
+pub fn rows_lost(why: &str) -> String {
+    format!(
+        "the queues, tables, blobs and documents of this directory are lost ({why}), for the journal has the latest changes of them \
+         only. Streams can be read. Put the directory back from a backup with `anabranch restore`; nothing is changed in this one"
+    )
 }
 
 fn entry_of(header: &Header) -> (ShardKey, Entry) {

@@ -1,15 +1,15 @@
-//! The state is lost or damaged, and built again from the journal and the copy of the catalogue.
+//! The state is lost or damaged, and built again from the journal and the copy of the catalogue. Where there were rows too, see
+//! `lost_rows.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
 
-use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{Engine, Options};
 use anabranch_model::{
-    Admin, Disk, Document, Error, HashKey, NewRecord, Next, Open, Owner, Position, QueueName, QueueOptions,
-    QueueStore, ReadLimit, ShardSource, StreamName, StreamOptions, StreamStore, Timestamp,
+    Admin, Disk, Document, Error, HashKey, NewRecord, Next, Owner, Position, ReadLimit, ShardSource,
+    StreamName, StreamOptions, StreamStore, Timestamp,
 };
 use anabranch_sim::{Rng, SimClock, SimDisk};
 
@@ -282,28 +282,4 @@ async fn documents_are_built_again_with_the_streams() {
             engine.close().await.unwrap();
         }
     }
-}
-
-/// Queues, tables and blobs are in the state alone once a checkpoint has stored them.
-#[tokio::test(flavor = "multi_thread")]
-async fn with_stored_rows_a_lost_state_is_refused_and_says_what_to_do() {
-    let (disk, clock, queue) = (SimDisk::new(), clock(), QueueName::new("work").unwrap());
-    let engine = history(&disk, &clock).await;
-    engine.create_queue(&queue, QueueOptions::default()).await.unwrap();
-    engine.close().await.unwrap();
-    drop(engine);
-    let left = disk.crash_at(disk.operations(), 1);
-    let state = left.contents("state.redb").unwrap();
-    left.remove("state.redb").unwrap();
-    let Err(Error::Corrupt(text)) = open(&left, &clock) else { panic!("the directory opened") };
-    for part in ["state.redb", "queues", "anabranch restore"] {
-        assert!(text.contains(part), "`{part}` is missing: {text}");
-    }
-    // Nothing was changed: with the file put back it opens.
-    let file = left.open("state.redb", Open::CreateNew).unwrap();
-    file.write_all_at(0, &[IoSlice::new(&state)]).unwrap();
-    file.sync().unwrap();
-    drop(file);
-    let engine = open(&left, &clock).unwrap();
-    engine.queue(&queue).await.unwrap();
 }

@@ -285,6 +285,8 @@ impl Runner {
         if !self.held.is_empty() || !self.fresh.is_empty() {
             return None;
         }
+        // A sweep may have taken many groups apart, and it is empty again.
+        self.fresh.shrink_to(self.shared.strands.most.records);
         let group = self.fetch()?;
         if now >= group.deadline {
             self.fresh.extend(group.into_items());

@@ -207,7 +207,10 @@ pub(crate) fn hint(error: &Error) -> &'static str {
         Error::Unavailable(_) => {
             "see whether `anabranch up` runs and what its log says, or let `anabranch doctor` look; then try again"
         }
-        Error::Stopped(_) => "start `anabranch up` again; its log says why it stopped",
+        Error::Stopped(_) => {
+            "start `anabranch up` again; its log says why it stopped. A directory that is open for reading only comes back from a \
+             backup: `anabranch restore`"
+        }
         Error::Damaged { .. } => "go on with `anabranch stream tail NAME --from` the number after it",
         Error::Corrupt(_) => {
             "keep a copy of the data directory, and restore it from a backup if there is one"

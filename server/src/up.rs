@@ -152,6 +152,9 @@ fn tell_ready(settings: &Settings, server: &Server, taken: Duration) {
             "clients trust it with AWS_CA_BUNDLE={root} NODE_EXTRA_CA_CERTS={root} SSL_CERT_FILE={root}\n"
         );
     }
+    if let Some(reason) = server.engine.status().stopped {
+        line += &format!("nothing can be written: {reason}\n");
+    }
     // A server whose output nobody reads still serves.
     let _ = output::write_out(line.as_bytes());
 }

@@ -2,7 +2,9 @@
 
 mod harness;
 
+use std::collections::BTreeMap;
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::{Data, Server, binary, http, run, run_with_input};
@@ -217,4 +219,59 @@ fn logs_can_be_json() {
     let mut command = binary();
     command.args(["up", "--log", "no=such=filter"]);
     run(command).failed(2, &["log filter", "info"]);
+}
+
+/// What was written to queues, tables and blobs is in the state alone; records are in the journal.
+#[test]
+fn a_damaged_state_is_open_for_reading_and_left_as_it_is() {
+    let data = Data::new();
+    data.stream(&["create", "clicks"]).succeeded();
+    data.put_lines("clicks", "a\nb\n").succeeded();
+    run(data.command_on("queue", ["create", "orders"])).succeeded();
+    run_with_input(data.command_on("queue", ["send", "orders"]), b"order\n").succeeded();
+    let state = data.path().join("state.redb");
+    let mut bytes = std::fs::read(&state).unwrap();
+    // Wherever the file has something, one bit is another.
+    bytes[4096..].iter_mut().filter(|byte| **byte != 0).for_each(|byte| *byte ^= 1);
+    std::fs::write(&state, bytes).unwrap();
+    let before = contents(&data.path());
+
+    // Without a server, and with one.
+    for served in [false, true] {
+        let server = served.then(|| data.serve());
+        let tail = data.stream(&["tail", "clicks", "--from", "trim-horizon", "--no-follow"]).succeeded();
+        assert!(tail.stdout.contains('a') && tail.stdout.contains('b'), "{tail:#?}");
+        let words = ["open for reading only", "anabranch restore"];
+        data.put_lines("clicks", "c\n").failed(1, &words);
+        run_with_input(data.command_on("queue", ["send", "orders"]), b"another\n").failed(1, &words);
+        run(data.command_on("queue", ["receive", "orders"])).failed(1, &words);
+        run(data.command_on("queue", ["ls"])).failed(1, &["queues", "lost", "anabranch restore"]);
+        run(data.command_on("blob", ["ls"])).failed(1, &["lost", "anabranch restore"]);
+        let Some(server) = server else { continue };
+        assert!(server.ready_line.contains("ready"), "{}", server.ready_line);
+        let health = http::get(server.monitor, "/health", &[]);
+        assert_eq!((health.status, &health.json()["status"]), (503, &"stopped".into()));
+        let reason = health.json()["reason"].as_str().unwrap().to_owned();
+        assert!(words.iter().all(|part| reason.contains(part)), "{reason}");
+        let ran = server.stop().succeeded();
+        assert!(
+            ran.stdout.contains("open for reading only") && ran.stderr.contains("open for reading only"),
+            "{ran:#?}"
+        );
+    }
+    assert!(contents(&data.path()) == before, "a file has changed");
+}
+
+/// Every file of a data directory, but for the one that says who holds it.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else if !path.ends_with("LOCK") {
+            found.insert(path.clone(), std::fs::read(&path).unwrap());
+        }
+    }
+    found
 }

@@ -1,5 +1,6 @@
 //! Opaque tokens that clients hand back: iterators, and where a listing goes on. What they say is sealed, so that nobody
-//! can make one or change one; the key is durable, so they outlive a restart.
+//! can make one or change one; the key is durable, so they outlive a restart. In a directory that cannot be written to, a key that
+//! is not there yet is made for this process only.
 
 use anabranch_model::{Admin, Clock, Document, Error, Owner, Result, Timestamp};
 use base64::Engine as _;
@@ -77,12 +78,27 @@ impl Tokens {
 
 /// The key, which is made when it is needed for the first time.
 async fn load_key(admin: &dyn Admin) -> Result<[u8; KEY_BYTES]> {
+    if let Ok(Some(key)) = stored_key(admin).await {
+        return Ok(key);
+    }
     let mut key = [0; KEY_BYTES];
     getrandom::fill(&mut key)
         .map_err(|error| Error::Unavailable(format!("the system has no random numbers: {error}")))?;
     let document = Document::new(NAME, key.to_vec());
-    admin.put_document_if_absent(&Owner::Store, KIND, document).await?;
+    match admin.put_document_if_absent(&Owner::Store, KIND, document).await {
+        // Nothing is written here before the next restart, and readers need iterators until then.
+        Err(Error::Stopped(_)) => return Ok(key),
+        put => put?,
+    };
+    stored_key(admin).await?.ok_or_else(damaged)
+}
+
+/// The key that is kept, if there is one.
+async fn stored_key(admin: &dyn Admin) -> Result<Option<[u8; KEY_BYTES]>> {
     let stored = admin.document(&Owner::Store, KIND, NAME).await?;
-    let stored = stored.and_then(|bytes| <[u8; KEY_BYTES]>::try_from(&bytes[..]).ok());
-    stored.ok_or_else(|| Error::Corrupt("the key of tokens is damaged".into()))
+    stored.map(|bytes| <[u8; KEY_BYTES]>::try_from(&bytes[..]).map_err(|_| damaged())).transpose()
+}
+
+fn damaged() -> Error {
+    Error::Corrupt("the key of tokens is damaged".into())
 }

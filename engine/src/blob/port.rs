@@ -13,19 +13,19 @@ use crate::engine::Engine;
 #[async_trait]
 impl BlobStore for Engine {
     async fn create_bucket(&self, bucket: &BucketName) -> Result<()> {
-        self.core().create_bucket(bucket).await
+        self.writing_core()?.create_bucket(bucket).await
     }
 
     async fn delete_bucket(&self, bucket: &BucketName) -> Result<()> {
-        self.core().delete_bucket(bucket).await
+        self.writing_core()?.delete_bucket(bucket).await
     }
 
     async fn bucket(&self, bucket: &BucketName) -> Result<BucketSummary> {
-        self.core().blobs.summary(bucket)
+        self.rows_core()?.blobs.summary(bucket)
     }
 
     async fn buckets(&self, after: Option<&BucketName>, limit: usize) -> Result<Page<BucketSummary>> {
-        Ok(self.core().blobs.page(after, limit))
+        Ok(self.rows_core()?.blobs.page(after, limit))
     }
 
     async fn put(
@@ -35,23 +35,23 @@ impl BlobStore for Engine {
         body: Body,
         options: PutOptions,
     ) -> Result<BlobMeta> {
-        self.core().put_blob(bucket, key, body, options).await
+        self.writing_core()?.put_blob(bucket, key, body, options).await
     }
 
     async fn get(&self, bucket: &BucketName, key: &BlobKey, options: GetOptions) -> Result<Blob> {
-        self.core().open_blob(bucket, key, options).await
+        self.rows_core()?.open_blob(bucket, key, options).await
     }
 
     async fn head(&self, bucket: &BucketName, key: &BlobKey) -> Result<BlobMeta> {
-        self.core().look_at_blob(bucket, key)
+        self.rows_core()?.look_at_blob(bucket, key)
     }
 
     async fn delete(&self, bucket: &BucketName, key: &BlobKey, if_match: Option<&ETag>) -> Result<()> {
-        self.core().delete_blob(bucket, key, if_match).await
+        self.writing_core()?.delete_blob(bucket, key, if_match).await
     }
 
     async fn delete_many(&self, bucket: &BucketName, keys: &[BlobKey]) -> Result<Vec<Result<()>>> {
-        self.core().delete_blobs(bucket, keys).await
+        self.writing_core()?.delete_blobs(bucket, keys).await
     }
 
     async fn copy(
@@ -60,11 +60,11 @@ impl BlobStore for Engine {
         target: (&BucketName, &BlobKey),
         options: CopyOptions,
     ) -> Result<BlobMeta> {
-        self.core().copy_blob(source, target, options).await
+        self.writing_core()?.copy_blob(source, target, options).await
     }
 
     async fn list(&self, bucket: &BucketName, options: ListOptions) -> Result<ListPage> {
-        self.core().list_blobs(bucket, &options)
+        self.rows_core()?.list_blobs(bucket, &options)
     }
 
     async fn begin_upload(
@@ -73,7 +73,7 @@ impl BlobStore for Engine {
         key: &BlobKey,
         options: UploadOptions,
     ) -> Result<Upload> {
-        self.core().begin_upload(bucket, key, options).await
+        self.writing_core()?.begin_upload(bucket, key, options).await
     }
 
     async fn put_part(
@@ -83,15 +83,15 @@ impl BlobStore for Engine {
         body: Body,
         options: BodyOptions,
     ) -> Result<Part> {
-        self.core().put_part(upload, number, body, options).await
+        self.writing_core()?.put_part(upload, number, body, options).await
     }
 
     async fn parts(&self, upload: &Upload, after: Option<PartNumber>, limit: usize) -> Result<Page<Part>> {
-        self.core().list_parts(upload, after, limit)
+        self.rows_core()?.list_parts(upload, after, limit)
     }
 
     async fn uploads(&self, bucket: &BucketName, options: UploadListOptions) -> Result<Page<UploadSummary>> {
-        self.core().list_uploads(bucket, &options)
+        self.rows_core()?.list_uploads(bucket, &options)
     }
 
     async fn complete_upload(
@@ -100,10 +100,10 @@ impl BlobStore for Engine {
         parts: &[PartChoice],
         options: CompleteOptions,
     ) -> Result<BlobMeta> {
-        self.core().complete_upload(upload, parts, options).await
+        self.writing_core()?.complete_upload(upload, parts, options).await
     }
 
     async fn abort_upload(&self, upload: &Upload) -> Result<()> {
-        self.core().abort_upload(upload).await
+        self.writing_core()?.abort_upload(upload).await
     }
 }

@@ -15,11 +15,11 @@ use crate::engine::Engine;
 #[async_trait]
 impl QueueStore for Engine {
     async fn create_queue(&self, queue: &QueueName, options: QueueOptions) -> Result<()> {
-        self.core().create_queue(queue, options).await
+        self.writing_core()?.create_queue(queue, options).await
     }
 
     async fn delete_queue(&self, queue: &QueueName) -> Result<()> {
-        self.core().delete_queue(queue).await
+        self.writing_core()?.delete_queue(queue).await
     }
 
     async fn queues(
@@ -28,27 +28,27 @@ impl QueueStore for Engine {
         limit: usize,
         prefix: &str,
     ) -> Result<Page<QueueSummary>> {
-        self.core().list_queues(after, limit.clamp(1, PAGE_ENTRIES_MAX), prefix)
+        self.rows_core()?.list_queues(after, limit.clamp(1, PAGE_ENTRIES_MAX), prefix)
     }
 
     async fn queue(&self, queue: &QueueName) -> Result<QueueSummary> {
-        self.core().describe_queue(&self.core().queues.get(queue)?)
+        self.rows_core()?.describe_queue(&self.core().queues.get(queue)?)
     }
 
     async fn set_options(&self, queue: &QueueName, options: QueueOptions) -> Result<()> {
-        self.core().set_queue_options(queue, options).await
+        self.writing_core()?.set_queue_options(queue, options).await
     }
 
     async fn send(&self, queue: &QueueName, messages: Vec<NewMessage>) -> Result<Vec<Result<Sent>>> {
-        self.core().send_messages(queue, messages).await
+        self.writing_core()?.send_messages(queue, messages).await
     }
 
     async fn receive(&self, queue: &QueueName, options: ReceiveOptions) -> Result<Vec<Message>> {
-        self.core().receive_messages(queue, options).await
+        self.writing_core()?.receive_messages(queue, options).await
     }
 
     async fn delete(&self, queue: &QueueName, receipts: Vec<Receipt>) -> Result<Vec<Result<()>>> {
-        self.core().delete_messages(queue, receipts).await
+        self.writing_core()?.delete_messages(queue, receipts).await
     }
 
     async fn change_visibility(
@@ -56,11 +56,11 @@ impl QueueStore for Engine {
         queue: &QueueName,
         changes: Vec<(Receipt, Duration)>,
     ) -> Result<Vec<Result<()>>> {
-        self.core().change_visibility(queue, changes).await
+        self.writing_core()?.change_visibility(queue, changes).await
     }
 
     async fn purge(&self, queue: &QueueName) -> Result<()> {
-        self.core().purge_queue(queue).await
+        self.writing_core()?.purge_queue(queue).await
     }
 
     async fn start_move(
@@ -69,14 +69,14 @@ impl QueueStore for Engine {
         to: Option<&QueueName>,
         messages_per_second: Option<u32>,
     ) -> Result<MoveId> {
-        self.core().start_move(from, to, messages_per_second).await
+        self.writing_core()?.start_move(from, to, messages_per_second).await
     }
 
     async fn moves(&self, from: &QueueName) -> Result<Vec<MoveSummary>> {
-        self.core().queue_moves(from)
+        self.rows_core()?.queue_moves(from)
     }
 
     async fn cancel_move(&self, id: &MoveId) -> Result<u64> {
-        self.core().cancel_move(id).await
+        self.writing_core()?.cancel_move(id).await
     }
 }

@@ -57,7 +57,8 @@ impl World {
         State::create(&disk, &Checkpoint::first(4096, 1 << 20)).expect("made");
         disk.create_folder(FOLDER).expect("made");
         let segments = Arc::new(Segments::open(disk.clone(), 1 << 20).expect("opens"));
-        let state = Arc::new(State::open(disk, segments, 1 << 20).expect("opens"));
+        let state = Arc::new(State::look(disk, segments, 1 << 20).expect("opens"));
+        state.begin_to_write().expect("opens");
         let rows = Rows::open(state.clone(), 1 << 20).expect("opens");
         World { rows, state, expected: BTreeMap::new(), position: 0, checkpoint: 0, failed: None }
     }

@@ -20,6 +20,7 @@ pub mod checkpoint;
 pub mod copy;
 pub mod index;
 pub mod reference;
+mod scratch;
 mod stored;
 
 use std::io::ErrorKind;
@@ -28,7 +29,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use anabranch_model::{Disk, Error, Open, Result};
+use anabranch_model::{Disk, DiskFile, Error, Open, Result};
 use parking_lot::{Mutex, RwLock};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
@@ -39,6 +40,7 @@ pub use catalogue::{ClosedRow, ShardKey, ShardRow, StreamRow};
 pub use checkpoint::{Checkpoint, Outcome, ShardChange};
 pub use copy::{COPY_FILE, CatalogueCopy};
 pub use index::{Block, Entry};
+use scratch::Scratch;
 pub use stored::Stored;
 
 pub(crate) type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -89,6 +91,8 @@ pub struct State {
     /// Where values stand that are not in the file.
     segments: Arc<Segments>,
     cache_bytes: usize,
+    /// Stands in for the file as long as nothing may be written to the directory.
+    scratch: Mutex<Option<Arc<Scratch>>>,
     database: RwLock<Option<Opened>>,
     /// How often the file was given up, so that a reader of an earlier opening can be told.
     openings: Arc<AtomicU64>,
@@ -105,33 +109,59 @@ impl State {
             disk.remove(FILE_NEW).map_err(io_error)?;
         }
         let file = disk.open(FILE_NEW, Open::CreateNew).map_err(io_error)?;
-        let database = Database::builder()
-            .create_with_backend(DiskBackend::new(file))
-            .map_err(|e| store_error(e.into()))?;
-        checkpoint::initialise(&database, checkpoint).map_err(store_error)?;
-        drop(database);
+        fill(file, checkpoint)?;
         // A name that is lost is no loss: the state can be built again, and whoever opens the directory syncs the root.
         disk.rename(FILE_NEW, FILE).map_err(io_error)
     }
 
-    /// Opens and verifies the file.
-    pub fn open(disk: Arc<dyn Disk>, segments: Arc<Segments>, cache_bytes: usize) -> Result<State> {
-        let mut database = open_database(&disk, cache_bytes)?;
-        let small = disk.open(FILE, Open::Existing).and_then(|file| file.len()).map_err(io_error)?
-            <= VERIFIED_BYTES_MAX;
+    /// Opens and verifies the file without a change to it: what is written stays in memory until [`State::begin_to_write`].
+    pub fn look(disk: Arc<dyn Disk>, segments: Arc<Segments>, cache_bytes: usize) -> Result<State> {
+        let file = open_file(&disk)?;
+        let small = file.len().map_err(io_error)? <= VERIFIED_BYTES_MAX;
+        let scratch = Scratch::over(file).map_err(io_error)?;
+        let state = State::on(scratch, disk, segments, cache_bytes);
+        let mut database = state.open_database()?;
         if small && !guarded(|| Ok(database.check_integrity()?)).map_err(store_error)? {
             return Err(Error::Corrupt(format!("`{FILE}` is damaged: its checksums do not match")));
         }
         guarded(|| stored::ensure(&database)).map_err(store_error)?;
-        Ok(State {
+        *state.database.write() = Some(database);
+        Ok(state)
+    }
+
+    /// A state in memory with what `checkpoint` says, beside a file that cannot be trusted.
+    pub fn in_memory(
+        disk: Arc<dyn Disk>,
+        segments: Arc<Segments>,
+        cache_bytes: usize,
+        checkpoint: &Checkpoint,
+    ) -> Result<State> {
+        let state = State::on(Scratch::empty(), disk, segments, cache_bytes);
+        let scratch = state.scratch.lock().clone();
+        if let Some(scratch) = scratch {
+            fill(scratch, checkpoint)?;
+        }
+        Ok(state)
+    }
+
+    fn on(scratch: Scratch, disk: Arc<dyn Disk>, segments: Arc<Segments>, cache_bytes: usize) -> State {
+        State {
             disk,
             segments,
             cache_bytes,
-            database: RwLock::new(Some(database)),
+            scratch: Mutex::new(Some(Arc::new(scratch))),
+            database: RwLock::default(),
             openings: Arc::default(),
             shut: AtomicBool::new(false),
             failed: Mutex::default(),
-        })
+        }
+    }
+
+    /// From now on what is written goes to the file.
+    pub fn begin_to_write(&self) -> Result<()> {
+        *self.scratch.lock() = None;
+        self.forget();
+        self.with(stored::ensure)
     }
 
     /// Reads everything but the index.
@@ -219,9 +249,21 @@ impl State {
                 return Err(Error::Stopped("it was shut down".into()));
             }
             if slot.is_none() {
-                *slot = Some(open_database(&self.disk, self.cache_bytes)?);
+                *slot = Some(self.open_database()?);
             }
         }
+    }
+
+    fn open_database(&self) -> Result<Opened> {
+        let scratch = self.scratch.lock().clone();
+        let file: Arc<dyn DiskFile> = match scratch {
+            Some(scratch) => scratch,
+            None => open_file(&self.disk)?,
+        };
+        let mut builder = Database::builder();
+        builder.set_cache_size(self.cache_bytes);
+        let open = || builder.create_with_backend(DiskBackend::new(file));
+        guarded(|| Ok(Opened(Some(open()?)))).map_err(store_error)
     }
 
     /// Closes the file for good: somebody else may open it from now on, and two who write to it would destroy it.
@@ -272,13 +314,18 @@ fn guarded<T>(action: impl FnOnce() -> std::result::Result<T, Fault>) -> std::re
     catch_unwind(AssertUnwindSafe(action)).unwrap_or(Err(Fault::Panicked))
 }
 
-fn open_database(disk: &Arc<dyn Disk>, cache_bytes: usize) -> Result<Opened> {
-    let file = disk.open(FILE, Open::Existing).map_err(|error| match error.kind() {
+fn open_file(disk: &Arc<dyn Disk>) -> Result<Arc<dyn DiskFile>> {
+    disk.open(FILE, Open::Existing).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::Corrupt(format!("`{FILE}` is missing")),
         _ => io_error(error),
-    })?;
-    let open = || Database::builder().set_cache_size(cache_bytes).create_with_backend(DiskBackend::new(file));
-    guarded(|| Ok(Opened(Some(open()?)))).map_err(store_error)
+    })
+}
+
+/// Makes a database of what `checkpoint` says in an empty file.
+fn fill(file: Arc<dyn DiskFile>, checkpoint: &Checkpoint) -> Result<()> {
+    let database =
+        Database::builder().create_with_backend(DiskBackend::new(file)).map_err(|e| store_error(e.into()))?;
+    checkpoint::initialise(&database, checkpoint).map_err(store_error)
 }
 
 impl Covered {
@@ -322,8 +369,8 @@ impl From<crate::encoding::Malformed> for Fault {
 fn damaged(table: Table) -> Fault {
     use redb::TableHandle;
     Fault::Damaged(format!(
-        "`{FILE}` is damaged: a value of table `{}` does not match its checksum; open the directory again to build the \
-         file anew",
+        "`{FILE}` is damaged: a value of table `{}` does not match its checksum; opening the directory again builds the file \
+         anew, or says what is lost",
         table.name()
     ))
 }
@@ -338,9 +385,9 @@ pub(crate) fn store_error(fault: Fault) -> Error {
         }
         Fault::Redb(redb::Error::Io(error)) => io_error(error),
         Fault::Redb(error) => Error::Corrupt(format!("`{FILE}`: {error}")),
-        Fault::Panicked => {
-            Error::Corrupt(format!("`{FILE}` is damaged: open the directory again to build it anew"))
-        }
+        Fault::Panicked => Error::Corrupt(format!(
+            "`{FILE}` is damaged: opening the directory again builds it anew, or says what is lost"
+        )),
         Fault::Damaged(text) => Error::Corrupt(text),
     }
 }

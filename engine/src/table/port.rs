@@ -13,6 +13,7 @@ use anabranch_model::{
 };
 use async_trait::async_trait;
 
+use super::changes::Log;
 use crate::core::Core;
 use crate::engine::Engine;
 
@@ -23,56 +24,56 @@ impl TableStore for Engine {
     }
 
     async fn create_table(&self, table: &TableName, options: TableOptions) -> Result<()> {
-        self.core().create_table(table, options).await
+        self.writing_core()?.create_table(table, options).await
     }
 
     async fn delete_table(&self, table: &TableName) -> Result<()> {
-        self.core().delete_table(table).await
+        self.writing_core()?.delete_table(table).await
     }
 
     async fn tables(&self, after: Option<&TableName>, limit: usize) -> Result<Page<TableName>> {
-        let (entries, more) = self.core().tables.names(after, limit.clamp(1, PAGE_ENTRIES_MAX));
+        let (entries, more) = self.rows_core()?.tables.names(after, limit.clamp(1, PAGE_ENTRIES_MAX));
         Ok(Page { entries, more })
     }
 
     async fn table(&self, table: &TableName) -> Result<TableSummary> {
-        Ok(self.core().tables.table(table)?.summary())
+        Ok(self.rows_core()?.tables.table(table)?.summary())
     }
 
     async fn alter(&self, table: &TableName, alteration: Alteration) -> Result<()> {
-        self.core().alter_table(table, alteration).await
+        self.writing_core()?.alter_table(table, alteration).await
     }
 
     async fn get(&self, table: &TableName, get: Get) -> Result<Option<Item>> {
-        self.core().get_item(table, &get)
+        self.rows_core()?.get_item(table, &get)
     }
 
     async fn write(&self, table: &TableName, write: Write) -> Result<Option<Item>> {
-        self.core().write_item(table, write).await
+        self.writing_core()?.write_item(table, write).await
     }
 
     async fn batch_get(&self, gets: Vec<(TableName, Get)>) -> Result<Vec<Got>> {
-        self.core().batch_get(&gets)
+        self.rows_core()?.batch_get(&gets)
     }
 
     async fn batch_write(&self, writes: Vec<(TableName, Action)>) -> Result<Vec<(TableName, Action)>> {
-        self.core().batch_write(writes).await
+        self.writing_core()?.batch_write(writes).await
     }
 
     async fn transact_get(&self, gets: Vec<(TableName, Get)>) -> Result<Vec<Option<Item>>> {
-        self.core().transact_get(&gets)
+        self.rows_core()?.transact_get(&gets)
     }
 
     async fn transact_write(&self, writes: Vec<(TableName, Write)>, token: Option<Token>) -> Result<()> {
-        self.core().transact_write(writes, token).await
+        self.writing_core()?.transact_write(writes, token).await
     }
 
     async fn query(&self, table: &TableName, query: Query) -> Result<ItemPage> {
-        self.core().query(table, &query)
+        self.rows_core()?.query(table, &query)
     }
 
     async fn scan(&self, table: &TableName, scan: Scan) -> Result<ItemPage> {
-        self.core().scan(table, &scan)
+        self.rows_core()?.scan(table, &scan)
     }
 
     fn changes(&self) -> &dyn ShardSource {
@@ -83,6 +84,13 @@ impl TableStore for Engine {
 /// The streams of changes of an engine.
 #[derive(Clone)]
 pub struct Changes(pub(crate) Arc<Core>);
+
+impl Changes {
+    fn log(&self, stream: &StreamName) -> Result<Arc<Log>> {
+        self.0.check_rows()?;
+        self.0.tables.logs.log(stream)
+    }
+}
 
 #[async_trait]
 impl ShardSource for Changes {
@@ -96,7 +104,7 @@ impl ShardSource for Changes {
         after: Option<&ShardId>,
         limit: usize,
     ) -> Result<Page<Shard>> {
-        let log = self.0.tables.logs.log(stream)?;
+        let log = self.log(stream)?;
         let after = match after {
             None => None,
             Some(id) if id.number().is_some() => id.number(),
@@ -114,16 +122,16 @@ impl ShardSource for Changes {
         from: Position,
         limit: ReadLimit,
     ) -> Result<Batch> {
-        let log = self.0.tables.logs.log(stream)?;
+        let log = self.log(stream)?;
         self.0.read_changes(&log, shard, from, limit)
     }
 
     async fn trimmed(&self, stream: &StreamName, shard: &ShardId) -> Result<Option<SequenceNumber>> {
-        self.0.tables.logs.log(stream)?.trimmed(shard)
+        self.log(stream)?.trimmed(shard)
     }
 
     async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow> {
-        let log = self.0.tables.logs.log(stream)?;
+        let log = self.log(stream)?;
         self.0.follow_changes(log, shard, from)
     }
 }

@@ -22,6 +22,9 @@ use crate::journal::Urgency;
 use crate::rows::write::Then;
 use crate::rows::{Accepting, Change as RowChange, Glimpse};
 
+#[cfg(test)]
+mod tests;
+
 /// What a write takes beside the items that it touches.
 const SMALL_BYTES: usize = 1 << 10;
 
@@ -46,7 +49,7 @@ struct Subject {
 struct Prepared {
     /// The item, and how the table was made that says so; none where it refuses the part.
     subject: Option<(Arc<Shape>, Subject)>,
-    /// The item's row as it was, where anybody had to look.
+    /// The item's row as it was, where anybody had to look and it is small.
     seen: Option<Glimpse>,
 }
 
@@ -120,16 +123,18 @@ impl Core {
     /// Finds out which item a part is about, and about how much memory the write takes until it is stored.
     fn prepare_part(&self, table: &Table, write: &Write) -> Result<(Prepared, usize)> {
         let shape = table.shape();
-        let mut prepared = Prepared { subject: None, seen: None };
+        let (mut prepared, mut before) = (Prepared { subject: None, seen: None }, 0);
         // What does not fit is refused later, with everything else.
         if let Ok(key) = write.check(&shape.options) {
             let subject = Subject::of(table, key);
             if rests_on_old(&shape, write) {
-                prepared.seen = Some(self.rows.glimpse(&subject.row)?);
+                let seen = self.rows.glimpse(&subject.row)?;
+                before = seen.row().map_or(0, Bytes::len);
+                // No budget counts it while the write waits for room, so what is large is looked for again.
+                prepared.seen = (before <= SMALL_BYTES).then_some(seen);
             }
             prepared.subject = Some((shape.clone(), subject));
         }
-        let before = prepared.seen.as_ref().and_then(Glimpse::row).map_or(0, Bytes::len);
         Ok((prepared, written_bytes(&shape, write, before)))
     }
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use anabranch_model::Error;
+
 use super::check::{Check, Finding};
 use super::{NamedArgs, named};
 use crate::connect::{Missing, connect};
@@ -14,12 +16,9 @@ pub(super) async fn examine(data: &Path, wanted: &NamedArgs) -> Vec<Check> {
     let mut checks = vec![Check::ok("data directory", connection.describe())];
     match connection.status().await {
         Ok(status) => checks.push(match status {
-            status if status.stopped.is_some() => Check {
-                name: "writes".to_owned(),
-                result: Finding::Failed,
-                detail: format!("stopped: {}", status.stopped.unwrap_or_default()),
-                hint: Some("start `anabranch up` again; its log says why it stopped".to_owned()),
-            },
+            status if status.stopped.is_some() => {
+                Check::of("writes", Err(Error::Stopped(status.stopped.unwrap_or_default())))
+            }
             status if status.disk_full => Check {
                 name: "writes".to_owned(),
                 result: Finding::Failed,

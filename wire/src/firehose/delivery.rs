@@ -25,15 +25,19 @@ pub(crate) async fn deliver(shared: Weak<Shared>) {
     let Some(mut stop) = shared.upgrade().map(|shared| shared.stop.clone()) else { return };
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told = None;
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             _ = stop.wait_for(|stopped| *stopped) => return,
         }
         let Some(shared) = shared.upgrade() else { return };
-        if let Err(error) = deliver_due(&shared).await {
+        let failure = deliver_due(&shared).await.err();
+        // What stays as it is, as damage does, is said once.
+        if let Some(error) = failure.as_ref().filter(|error| told.as_ref() != Some(*error)) {
             tracing::warn!(%error, "deliveries of Firehose could not be looked for");
         }
+        told = failure;
     }
 }
 

@@ -85,8 +85,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let batch = read(context, &place.stream, &place.shard, place.position, limit)
         .await
         .map_err(|fault| of_shard(fault, &place.stream, &place.shard))?;
-    let encrypted = settings::load(context, &place.stream).await?.key_id.is_some();
-    let encryption = encrypted.then_some("KMS");
+    let encryption = settings::encryption_of_records(context, &place.stream).await?;
     let (next_shard_iterator, child_shards) = match batch.next {
         Next::At(position) => (Some(Place { position, ..place }.seal(context).await?), None),
         Next::Ended(ids) => (None, Some(shards::children(context, &place.stream, &place.shard, &ids).await?)),

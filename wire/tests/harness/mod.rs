@@ -107,10 +107,16 @@ impl Harness {
 
     /// Ends the server without a word and starts it again on what is left.
     pub async fn crash(self) -> Self {
+        self.crash_and(|_| {}).await
+    }
+
+    /// The same, with something done to the folder before it starts again.
+    pub async fn crash_and(self, change: impl FnOnce(&Path)) -> Self {
         let Harness { clock, engine, transition, keys, folder, serving, http1, http2, .. } = self;
         serving.abort();
         let _ = serving.await;
         drop(engine);
+        change(folder.path());
         let engine = open(folder.path(), &clock);
         let (address, serving, stop) = serve(&engine, &clock, transition, &keys).await;
         Harness { clock, address, engine, transition, keys, folder, serving, stop, http1, http2 }
