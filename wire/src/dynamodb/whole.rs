@@ -9,7 +9,7 @@
 //!
 //! What must hold: a step that was taken is not taken again, and nobody else changes a table while there is a note.
 
-use anabranch_model::table::{Alteration, ChangeView, TableSummary};
+use anabranch_model::table::{Alteration, TableSummary};
 use anabranch_model::{Error, TableName};
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +92,7 @@ impl Plan {
             if is_made(&alteration, &now) {
                 continue;
             }
-            if matches!(alteration, Alteration::Changes(None::<ChangeView>)) {
+            if matches!(alteration, Alteration::Changes(None)) {
                 // What was written down can be read for another day, and then somebody has to know what it was.
                 dynamodb_streams::remember(context, &now).await?;
             }

@@ -98,7 +98,6 @@ impl Mortal {
     }
 
     async fn write<T>(&self, write: impl Future<Output = Result<T>>) -> Result<T> {
-        let dead = || Err(Error::Stopped("the server has died".to_owned()));
         if self.lives() {
             return write.await;
         }
@@ -106,7 +105,7 @@ impl Mortal {
         if last.is_some_and(|death| death.behind) {
             write.await?;
         }
-        dead()
+        Err(Error::Stopped("the server has died".to_owned()))
     }
 }
 
