@@ -19,6 +19,23 @@ SERVICES = ["kinesis", "sqs", "dynamodb", "dynamodbstreams", "keyspacesstreams",
 UNKNOWN = {"UnknownOperationException", "UnknownOperation", "InvalidAction", "NotImplemented", "MissingAction"}
 # Nothing in its request tells it from ListBuckets, which is what is answered. There are no such buckets.
 ALIKE = {"ListDirectoryBuckets"}
+# What no call can tell: that something is kept, and not more.
+NOTES = """
+## What is kept and has no effect
+
+Some settings make sense in the service only. They are kept, and described to whoever asks for them:
+
+* **Keys of encryption** (StartStreamEncryption, the `SSESpecification` of a table, `KmsMasterKeyId` of a queue). Records,
+  items and messages say that they are encrypted with the key; what lies on the disk is not, and is as safe as the disk. S3 and
+  Firehose refuse such keys.
+* **Policies** of streams and queues. Whoever has an access key may do everything. Tables refuse them.
+* **Throughput** that is ordered, limited or kept ready for a table, an index or a stream. Limits of shards are switched on for the
+  whole server (`shard_limits`).
+* **Roles** of delivery streams, and the **classes of storage** of tables.
+
+What EnableEnhancedMonitoring switches on is counted: `/metrics` has it as `anabranch_kinesis_shard_*`, with the labels `stream` and
+`shard`. DeleteDeliveryStream delivers what waits before it deletes; if that fails, it is refused, unless
+`AllowForceDelete` gives up what waits."""
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "wire-coverage.md")
 
 
@@ -72,7 +89,7 @@ def survey():
         missing = [name for name in names if name not in there]
         details += ["", f"## {service}", "", "There: " + (", ".join(there) or "nothing") + ".", ""]
         details += ["Not there: " + (", ".join(missing) or "nothing") + "."]
-    return "\n".join(lines + details) + "\n"
+    return "\n".join(lines + NOTES.split("\n") + details) + "\n"
 
 
 def main():

@@ -437,6 +437,10 @@ impl ShardSource for Engine {
         self.inner.core.read(stream, shard, from, limit).await
     }
 
+    async fn settle(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Position> {
+        self.inner.core.settle(stream, shard, from).await
+    }
+
     async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow> {
         self.inner.core.follow(stream, shard, from)
     }

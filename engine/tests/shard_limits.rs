@@ -95,6 +95,29 @@ async fn a_shard_answers_five_reads_a_second_and_two_mebibytes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn to_settle_a_position_is_no_read() {
+    let (disk, clock) = (SimDisk::new(), clock());
+    let engine = open(&disk, &clock, true);
+    engine.create_stream(&rides(), StreamOptions::default()).await.unwrap();
+    let (stream, shard, limit) = (rides(), ShardId::numbered(0), ReadLimit::default());
+    let appended = engine.append(&rides(), records(1, 10)).await.unwrap().remove(0).unwrap();
+    let first = Position::At(appended.sequence);
+    for _ in 0..10 {
+        for from in [Position::TrimHorizon, Position::AtTimestamp(Timestamp::EPOCH), first] {
+            let settled = engine.settle(&stream, &shard, from).await.unwrap();
+            let Position::At(start) = settled else { panic!("{settled:?}") };
+            assert!(start <= appended.sequence, "{start} is behind the first record");
+        }
+        let latest = engine.settle(&stream, &shard, Position::Latest).await.unwrap();
+        assert_eq!(latest, Position::At(appended.sequence.next()));
+    }
+    for _ in 0..5 {
+        assert_eq!(engine.read(&stream, &shard, first, limit).await.unwrap().records.len(), 1);
+    }
+    assert!(engine.read(&stream, &shard, first, limit).await.is_err(), "the limits are on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_being_asked_there_are_no_limits() {
     let (disk, clock) = (SimDisk::new(), clock());
     let engine = open(&disk, &clock, Options::default().shard_limits);

@@ -103,6 +103,8 @@ pub type Follow = Pin<Box<dyn Stream<Item = Result<Batch>> + Send>>;
 /// 7. **Lineage.** Parents of a listed shard are listed too until retention removes them; all records of a
 ///    parent have smaller numbers than all records of its children.
 /// 8. **Following.** `follow` yields the records that `read` would, in that order, without gaps, until the end.
+/// 9. **Settling.** Reading from what `settle` returns gives what reading from the position gave then, and what came since;
+///    it is never [`Position::Latest`] while the shard is open.
 #[async_trait]
 pub trait ShardSource: Send + Sync {
     /// What this source can do.
@@ -121,6 +123,17 @@ pub trait ShardSource: Send + Sync {
         from: Position,
         limit: ReadLimit,
     ) -> Result<Batch>;
+
+    /// Where a read from this position would begin, as a position that means the same whenever it is read. A store that can
+    /// tell without reading does not count it as a read.
+    async fn settle(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Position> {
+        let batch = self.read(stream, shard, from, ReadLimit { records: 1, bytes: 1 }).await?;
+        Ok(match (batch.records.first(), batch.next) {
+            (Some(first), _) => Position::At(first.sequence),
+            (None, Next::At(position)) => position,
+            (None, Next::Ended(_)) => from,
+        })
+    }
 
     /// The last record that retention has removed from a shard; none if it has removed nothing, or if the source does not
     /// tell. Reading from there or from before goes on with the oldest record left.

@@ -1,4 +1,5 @@
 //! `anabranch up` from its first line to its last.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
 

@@ -95,6 +95,18 @@ impl Deref for Context {
 }
 
 impl Context {
+    /// What the server does by itself.
+    pub(crate) fn of_server(shared: Arc<Shared>) -> Self {
+        Context {
+            shared,
+            region: REGION_DEFAULT.to_owned(),
+            origin: String::new(),
+            path: String::new(),
+            trace: None,
+            request_id: String::new(),
+        }
+    }
+
     /// The name of a resource, for instance `arn:aws:kinesis:us-east-1:000000000000:stream/clicks`.
     pub(crate) fn arn(&self, service: &str, resource: &str) -> String {
         format!("arn:aws:{service}:{}:{ACCOUNT}:{resource}", self.region)

@@ -94,8 +94,9 @@ impl Wire {
             secrets: Default::default(),
         };
         let shared = Arc::new(shared);
-        // Deliveries go on by themselves, wherever there is somebody who runs tasks.
+        // What was begun is carried to its end, and deliveries go on by themselves, wherever there is somebody who runs tasks.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(dynamodb::settle_at_start(shared.clone()));
             runtime.spawn(firehose::deliver(Arc::downgrade(&shared)));
         }
         let hosts = vec![HOST_DEFAULT.to_owned()];

@@ -475,3 +475,103 @@ async fn expiry_is_turned_off_by_its_own_name() {
     );
     done(&harness, "UpdateTimeToLive", set(false, "until")).await;
 }
+
+#[tokio::test]
+async fn what_a_table_is_told_beside_its_keys_is_described() {
+    let harness = Harness::start().await;
+    let index = json!({
+        "IndexName": "by-id", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"}, "OnDemandThroughput": {"MaxWriteRequestUnits": 9},
+        "WarmThroughput": {"ReadUnitsPerSecond": 12_000},
+    });
+    let more = json!({
+        "SSESpecification": {"Enabled": true, "SSEType": "KMS", "KMSMasterKeyId": "alias/mine"},
+        "OnDemandThroughput": {"MaxReadRequestUnits": 5},
+        "WarmThroughput": {"ReadUnitsPerSecond": 13_000, "WriteUnitsPerSecond": 4_000},
+        "GlobalSecondaryIndexes": [index],
+    });
+    let made = make(&harness, "orders", more).await;
+    let described =
+        async || done(&harness, "DescribeTable", json!({"TableName": "orders"})).await["Table"].clone();
+    for table in [made, described().await] {
+        let key = "arn:aws:kms:us-east-1:000000000000:alias/mine";
+        let encryption = json!({"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key});
+        assert_eq!(table["SSEDescription"], encryption);
+        let limits = json!({"MaxReadRequestUnits": 5, "MaxWriteRequestUnits": -1});
+        assert_eq!(table["OnDemandThroughput"], limits);
+        let warm = json!({"ReadUnitsPerSecond": 13_000, "WriteUnitsPerSecond": 4_000, "Status": "ACTIVE"});
+        assert_eq!(table["WarmThroughput"], warm);
+        let index = &table["GlobalSecondaryIndexes"][0];
+        assert_eq!(
+            index["OnDemandThroughput"],
+            json!({"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 9})
+        );
+        assert_eq!(index["WarmThroughput"], json!({"ReadUnitsPerSecond": 12_000, "Status": "ACTIVE"}));
+    }
+    let update = async |more: Value| {
+        let mut body = json!({"TableName": "orders"});
+        body.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        done(&harness, "UpdateTable", body).await;
+        described().await
+    };
+    let table = update(json!({"SSESpecification": {"Enabled": false}})).await;
+    assert_eq!(table["SSEDescription"], Value::Null);
+    let table = update(json!({"OnDemandThroughput": {"MaxWriteRequestUnits": 7}})).await;
+    assert_eq!(table["OnDemandThroughput"], json!({"MaxReadRequestUnits": 5, "MaxWriteRequestUnits": 7}));
+    let table = update(json!({"WarmThroughput": {"WriteUnitsPerSecond": 5_000}})).await;
+    assert_eq!(table["WarmThroughput"]["ReadUnitsPerSecond"], 13_000);
+    assert_eq!(table["WarmThroughput"]["WriteUnitsPerSecond"], 5_000);
+    let limits = json!({"IndexName": "by-id", "OnDemandThroughput": {"MaxWriteRequestUnits": -1}});
+    let table = update(json!({"GlobalSecondaryIndexUpdates": [{"Update": limits}]})).await;
+    assert_eq!(table["GlobalSecondaryIndexes"][0]["OnDemandThroughput"], Value::Null);
+    // Limits of what is paid for by use end with that.
+    let ordered = json!({"ReadCapacityUnits": 1, "WriteCapacityUnits": 1});
+    let table = update(json!({"BillingMode": "PROVISIONED", "ProvisionedThroughput": ordered})).await;
+    assert_eq!(table["OnDemandThroughput"], Value::Null);
+}
+
+#[tokio::test]
+async fn what_a_table_cannot_do_is_refused_and_not_passed_over() {
+    let harness = Harness::start().await;
+    make(&harness, "orders", json!({})).await;
+    let of_both = [
+        json!({"SSESpecification": {"Enabled": true, "SSEType": "AES256"}}),
+        json!({"SSESpecification": {"Enabled": true, "SSEType": "ROT13"}}),
+        json!({"SSESpecification": {"Enabled": false, "KMSMasterKeyId": "alias/mine"}}),
+        json!({"OnDemandThroughput": {}}),
+        json!({"OnDemandThroughput": {"MaxReadRequestUnits": 0}}),
+        json!({"WarmThroughput": {"ReadUnitsPerSecond": 0}}),
+        json!({"GlobalTableSettingsReplicationMode": "ENABLED"}),
+    ];
+    let of_one = [
+        ("CreateTable", json!({"ResourcePolicy": "{}"})),
+        ("CreateTable", json!({"GlobalTableSourceArn": "arn:aws:dynamodb:us-east-1:0:table/x"})),
+        ("UpdateTable", json!({"ReplicaUpdates": [{"Create": {"RegionName": "eu-west-1"}}]})),
+        ("UpdateTable", json!({"MultiRegionConsistency": "STRONG"})),
+        ("UpdateTable", json!({"GlobalTableWitnessUpdates": [{"Delete": {"RegionName": "eu-west-1"}}]})),
+    ];
+    let both = of_both.iter().flat_map(|more| ["CreateTable", "UpdateTable"].map(|one| (one, more.clone())));
+    for (operation, more) in both.chain(of_one) {
+        let mut body = match operation {
+            "CreateTable" => json!({
+                "TableName": "others", "BillingMode": "PAY_PER_REQUEST",
+                "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+                "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+            }),
+            _ => json!({"TableName": "orders", "DeletionProtectionEnabled": false}),
+        };
+        body.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        let (code, message) = refused(&harness, operation, body).await;
+        assert_eq!(code, "ValidationException", "{operation} {more}: {message}");
+    }
+    let ordered = json!({
+        "TableName": "others", "BillingMode": "PROVISIONED",
+        "ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1},
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        "OnDemandThroughput": {"MaxReadRequestUnits": 5},
+    });
+    let (_, message) = refused(&harness, "CreateTable", ordered).await;
+    assert!(message.contains("PAY_PER_REQUEST"), "{message}");
+    assert_eq!(done(&harness, "ListTables", json!({})).await["TableNames"], json!(["orders"]));
+}

@@ -8,7 +8,9 @@ use std::io::Read;
 use std::time::Duration;
 
 use anabranch_model::blob::{GetOptions, ListOptions};
-use anabranch_model::{Admin, BlobKey, BlobStore, BucketName, Owner, StreamName, StreamOptions, StreamStore};
+use anabranch_model::{
+    Admin, BlobKey, BlobStore, BucketName, Owner, SequenceNumber, StreamName, StreamOptions, StreamStore,
+};
 use base64::Engine as _;
 use futures_util::TryStreamExt;
 use harness::Harness;
@@ -102,11 +104,96 @@ async fn a_delivery_stream_that_is_written_to_all_the_time_can_be_deleted() {
     };
     assert_eq!(put().await.0, 200);
     // Whoever delivers until nothing waits never comes to an end here.
-    let writing = async { while put().await.0 == 200 {} };
+    let writing = async {
+        let mut acknowledged = 1;
+        loop {
+            match put().await {
+                (http::StatusCode::OK, _) => acknowledged += 1,
+                (_, refusal) => return (acknowledged, refusal),
+            }
+        }
+    };
     let deleting = ok(&server, "DeleteDeliveryStream", json!({"DeliveryStreamName": "clicks"}));
-    tokio::join!(writing, deleting);
-    let (keys, whole) = contents(&server).await;
-    assert!(!keys.is_empty() && whole.starts_with(b"one\n"), "what waited was delivered: {keys:?}");
+    let ((acknowledged, refusal), _) = tokio::join!(writing, deleting);
+    assert_eq!(refusal["__type"], "ResourceNotFoundException");
+    let (_, whole) = contents(&server).await;
+    assert_eq!(whole.len(), acknowledged * b"one\n".len(), "what was acknowledged was delivered");
+}
+
+#[tokio::test]
+async fn what_cannot_be_delivered_keeps_its_delivery_stream() {
+    let server = Harness::start().await;
+    let put = |name: &str, data: &str| json!({"DeliveryStreamName": name, "Record": {"Data": data}});
+    for name in ["clicks", "rides"] {
+        ok(&server, "CreateDeliveryStream", definition(name, json!({}))).await;
+        ok(&server, "PutRecord", put(name, "b25lCg==")).await;
+    }
+    // There is no bucket.
+    let target = "Firehose_20150804.DeleteDeliveryStream";
+    let (code, message) = server.refused(target, json!({"DeliveryStreamName": "clicks"})).await;
+    assert_eq!(code, "ResourceInUseException");
+    assert!(message.contains("bucket `lake` does not exist"), "{message}");
+    assert!(message.contains("AllowForceDelete"), "{message}");
+    // Who gives up what waits says so.
+    let given_up = json!({"DeliveryStreamName": "rides", "AllowForceDelete": true});
+    ok(&server, "DeleteDeliveryStream", given_up).await;
+    let gone = refused(&server, "PutRecord", put("rides", "b25lCg==")).await;
+    assert_eq!(gone, "ResourceNotFoundException");
+    ok(&server, "PutRecord", put("clicks", "dHdvCg==")).await;
+    server.engine.create_bucket(&BucketName::new("lake").unwrap()).await.unwrap();
+    ok(&server, "DeleteDeliveryStream", json!({"DeliveryStreamName": "clicks"})).await;
+    assert_eq!(contents(&server).await.1, b"one\ntwo\n");
+}
+
+#[tokio::test]
+async fn a_delivery_waits_for_the_limits_of_its_shard() {
+    let server = Harness::with_shard_limits().await;
+    let more = json!({"BufferingHints": {"SizeInMBs": 16, "IntervalInSeconds": 900}});
+    ok(&server, "CreateDeliveryStream", definition("clicks", more)).await;
+    let mut expected = Vec::new();
+    for letter in b'a'..=b'f' {
+        // A shard takes a mebibyte a second, and gives two.
+        server.clock.advance(Duration::from_secs(1));
+        let line = vec![letter; 1_000_000];
+        let data = base64::prelude::BASE64_STANDARD.encode(&line);
+        ok(&server, "PutRecord", json!({"DeliveryStreamName": "clicks", "Record": {"Data": data}})).await;
+        expected.extend(line);
+    }
+    server.engine.create_bucket(&BucketName::new("lake").unwrap()).await.unwrap();
+    server.clock.advance(Duration::from_secs(1_000));
+    assert_eq!(delivered(&server, &expected).await.len(), 1, "it is one object");
+}
+
+#[tokio::test]
+async fn damaged_records_are_passed_over_and_their_neighbours_delivered() {
+    let server = Harness::start().await;
+    let more = json!({"BufferingHints": {"SizeInMBs": 1, "IntervalInSeconds": 900}});
+    ok(&server, "CreateDeliveryStream", definition("clicks", more)).await;
+    let put = async |text: &str| {
+        let data = base64::prelude::BASE64_STANDARD.encode(text);
+        let record = json!({"DeliveryStreamName": "clicks", "Record": {"Data": data}});
+        ok(&server, "PutRecord", record).await["RecordId"].as_str().unwrap().to_owned()
+    };
+    for text in ["the first line\n", "the second line\n", "the third line\n", "the fourth line\n"] {
+        put(text).await;
+    }
+    server.damage(&["the first line\n".to_owned(), "the third line\n".to_owned()]);
+    server.engine.create_bucket(&BucketName::new("lake").unwrap()).await.unwrap();
+    server.clock.advance(Duration::from_secs(1_000));
+    delivered(&server, b"the second line\nthe fourth line\n").await;
+    // Damage that nothing follows is behind the delivery, too.
+    let fifth: SequenceNumber = put("the fifth line\n").await.parse().unwrap();
+    server.damage(&["the fifth line\n".to_owned()]);
+    server.clock.advance(Duration::from_secs(1_000));
+    let owner = Owner::Stream(StreamName::new("firehose.clicks").unwrap());
+    eventually("the damage is passed", async || {
+        let noted = server.engine.document(&owner, "firehose", "delivered").await.unwrap().unwrap();
+        std::str::from_utf8(&noted).unwrap().parse::<SequenceNumber>().unwrap() >= fifth
+    })
+    .await;
+    put("the sixth line\n").await;
+    ok(&server, "DeleteDeliveryStream", json!({"DeliveryStreamName": "clicks"})).await;
+    assert_eq!(contents(&server).await.1, b"the second line\nthe fourth line\nthe sixth line\n");
 }
 
 #[tokio::test]

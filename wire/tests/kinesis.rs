@@ -156,6 +156,31 @@ async fn readers_pass_any_number_of_damaged_records() {
 }
 
 #[tokio::test]
+async fn only_reads_count_against_the_reads_of_a_shard() {
+    let harness = Harness::with_shard_limits().await;
+    make(&harness, "s", 1).await;
+    let number = put(&harness, "s", "one").await;
+    let consumer = register(&harness, "s").await;
+    let long_ago = harness.clock.now().as_millis() as f64 / 1e3 - 60.0;
+    let starts = [
+        json!({"Type": "LATEST"}),
+        json!({"Type": "TRIM_HORIZON"}),
+        json!({"Type": "AT_TIMESTAMP", "Timestamp": long_ago}),
+        json!({"Type": "AT_SEQUENCE_NUMBER", "SequenceNumber": number}),
+    ];
+    for start in starts.iter().cycle().take(20) {
+        iterator(&harness, "s", "LATEST").await;
+        let answer = harness.send(subscribe(&consumer, start.clone())).await;
+        if answer.status() != StatusCode::OK {
+            // The subscription before is young still; the position was looked for all the same.
+            let (_, _, body) = whole(answer).await;
+            let refusal = String::from_utf8_lossy(&body);
+            assert!(refusal.contains("ResourceInUseException"), "{refusal}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn starts_that_contradict_themselves_are_refused() {
     let harness = Harness::start().await;
     make(&harness, "s", 1).await;

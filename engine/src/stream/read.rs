@@ -54,6 +54,25 @@ impl Core {
         Ok(batch)
     }
 
+    /// Where a read from this position would begin. See [`ShardSource::settle`](anabranch_model::ShardSource::settle).
+    pub async fn settle(
+        self: &Arc<Self>,
+        name: &StreamName,
+        id: &ShardId,
+        from: Position,
+    ) -> Result<Position> {
+        let (_, shard) = self.catalogue.shard(name, id)?;
+        let start = match from {
+            // Only a time has to be looked for where the disk may be waited for.
+            Position::AtTimestamp(_) => {
+                let core = self.clone();
+                on_disk_thread(move || core.start(&shard, from)).await?
+            }
+            _ => self.start(&shard, from)?,
+        };
+        Ok(Position::At(number(start)))
+    }
+
     /// Reads a batch of a shard that was looked up before.
     pub async fn read_shard(
         self: &Arc<Self>,
@@ -150,19 +169,24 @@ impl Core {
         })
     }
 
-    /// Turns the position into a number and finds the frames that a read of this size needs.
-    fn plan(&self, shard: &Shard, from: Position, limit: ReadLimit) -> Result<Plan> {
+    /// The first number that a read from a position covers.
+    fn start(&self, shard: &Shard, from: Position) -> Result<u128> {
         let (horizon, tail) = {
             let log = shard.log();
             (sequence(log.horizon, 0), log.tail)
         };
-        let from = match from {
+        Ok(match from {
             Position::TrimHorizon => horizon,
             Position::Latest => tail,
             Position::At(sequence) => sequence.as_u128().unwrap_or(u128::MAX).max(horizon),
             Position::After(sequence) => sequence.next().as_u128().unwrap_or(u128::MAX).max(horizon),
             Position::AtTimestamp(time) => self.locate_time(shard, time.as_millis())?,
-        };
+        })
+    }
+
+    /// Finds the frames that a read of this size from a position needs.
+    fn plan(&self, shard: &Shard, from: Position, limit: ReadLimit) -> Result<Plan> {
+        let from = self.start(shard, from)?;
         let (mut bytes, mut records, mut end) = (0, 0, 0);
         let mut entries = self.locate(shard, from, |entry| {
             let first_wanted =

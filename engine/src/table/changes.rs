@@ -163,6 +163,14 @@ impl Log {
         }
     }
 
+    /// A record cannot be read. Those behind it can.
+    fn damage(&self, shard: &ShardId, (position, index): Place) -> Error {
+        metrics::counter!("anabranch_table_damaged_changes_total").increment(1);
+        tracing::error!(stream = %self.name, %shard, position, index, "a change is damaged");
+        let from = number(sequence(position, u32::from(index)));
+        Error::Damaged { shard: shard.clone(), from, resume_at: from.next() }
+    }
+
     fn shard(&self, id: &ShardId) -> Result<u8> {
         let shard = id.number().and_then(|number| u8::try_from(number).ok()).filter(|shard| *shard < SHARDS);
         shard.ok_or_else(|| Error::ShardNotFound(self.name.clone(), id.clone()))
@@ -244,7 +252,7 @@ impl Log {
     fn load(&self, rows: &Snapshot) -> Result<()> {
         let mut life = Life::default();
         for marker in [BEGUN, ENDED] {
-            let found = first(rows, &shard_prefix(self.number, marker), 0, 0, Order::Forward)?;
+            let found = first(rows, &shard_prefix(self.number, marker), (0, 0), Order::Forward)?;
             let Some(((position, _), value)) = found else { continue };
             let time = value.as_ref().try_into().map(u64::from_le_bytes);
             let time = time.map_err(|_| damaged("stream of changes"))?;
@@ -263,9 +271,9 @@ impl Log {
                 };
                 self.trimmed.lock()[usize::from(shard)] = Some((position, index));
             }
-            let last = first(rows, &shard_prefix(self.number, shard), u64::MAX, u16::MAX, Order::Backward)?;
-            if let Some((_, row)) = last {
-                let stored = Stored::decode(&row).map_err(|_| damaged("change"))?;
+            let prefix = shard_prefix(self.number, shard);
+            let last = first_readable(rows, &prefix, (u64::MAX, u16::MAX), Order::Backward)?;
+            if let Some((_, stored)) = last {
                 self.arrivals.lock()[usize::from(shard)] = stored.arrival;
             }
         }
@@ -274,26 +282,51 @@ impl Log {
 }
 
 /// The first row of a shard from a place on, in either direction.
-fn first(
+fn first(rows: &Snapshot, prefix: &[u8], from: Place, order: Order) -> Result<Option<(Place, Bytes)>> {
+    let mut found = None;
+    each(rows, prefix, from, order, |place, value| {
+        found = Some((place, Bytes::copy_from_slice(value)));
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+/// The first record of a shard from a place on, in either direction. What is damaged is passed over.
+fn first_readable(
     rows: &Snapshot,
     prefix: &[u8],
-    position: u64,
-    index: u16,
+    from: Place,
     order: Order,
-) -> Result<Option<((u64, u16), Bytes)>> {
+) -> Result<Option<(Place, Stored)>> {
+    let mut found = None;
+    each(rows, prefix, from, order, |place, value| match Stored::decode(value) {
+        Ok(stored) => {
+            found = Some((place, stored));
+            ControlFlow::Break(())
+        }
+        Err(_) => ControlFlow::Continue(()),
+    })?;
+    Ok(found)
+}
+
+/// Visits the rows of a shard from a place on, in either direction.
+fn each(
+    rows: &Snapshot,
+    prefix: &[u8],
+    from: Place,
+    order: Order,
+    mut visit: impl FnMut(Place, &[u8]) -> ControlFlow<()>,
+) -> Result<()> {
     let (start, end) = (place(prefix, 0, 0), place(prefix, u64::MAX, u16::MAX));
-    let at = place(prefix, position, index);
+    let at = place(prefix, from.0, from.1);
     let bounds = match order {
         Order::Forward => (Bound::Included(&at[..]), Bound::Included(&end[..])),
         Order::Backward => (Bound::Included(&start[..]), Bound::Included(&at[..])),
     };
-    let mut found = None;
     rows.range(bounds, order, |key, value| {
         let place = place_of(key).ok_or_else(|| damaged("change"))?;
-        found = Some((place, Bytes::copy_from_slice(value)));
-        Ok(ControlFlow::Break(()))
-    })?;
-    Ok(found)
+        Ok(visit(place, value))
+    })
 }
 
 impl Core {
@@ -316,15 +349,16 @@ impl Core {
         let horizon = trimmed.map_or((0, 0), |(position, index)| (position, index.saturating_add(1)));
         let start = resolve(&rows, &prefix, from, position)?.max(horizon);
         let limit = limit.clamped();
-        let (mut records, mut bytes, mut more) = (Vec::new(), 0, false);
-        let (at, end) = (place(&prefix, start.0, start.1), place(&prefix, u64::MAX, u16::MAX));
-        rows.range((Bound::Included(&at), Bound::Included(&end)), Order::Forward, |key, value| {
+        let (mut records, mut bytes, mut more, mut unreadable) = (Vec::new(), 0, false, None);
+        each(&rows, &prefix, start, Order::Forward, |(position, index), value| {
             if records.len() >= limit.records || (bytes >= limit.bytes && !records.is_empty()) {
                 more = true;
-                return Ok(ControlFlow::Break(()));
+                return ControlFlow::Break(());
             }
-            let (position, index) = place_of(key).ok_or_else(|| damaged("change"))?;
-            let stored = Stored::decode(value).map_err(|_| damaged("change"))?;
+            let Ok(stored) = Stored::decode(value) else {
+                (more, unreadable) = (true, Some((position, index)));
+                return ControlFlow::Break(());
+            };
             let record = Record {
                 sequence: number(sequence(position, u32::from(index))),
                 arrival: Timestamp::from_millis(stored.arrival),
@@ -333,8 +367,12 @@ impl Core {
             };
             bytes += record.size();
             records.push(record);
-            Ok(ControlFlow::Continue(()))
+            ControlFlow::Continue(())
         })?;
+        // What can be read in front of it is read first.
+        if let (Some(place), true) = (unreadable, records.is_empty()) {
+            return Err(log.damage(shard, place));
+        }
         let next = match records.last() {
             _ if ended && !more => Next::Ended(Vec::new()),
             Some(last) => Next::At(Position::After(last.sequence)),
@@ -403,23 +441,17 @@ fn at_time(rows: &Snapshot, prefix: &[u8], time: u64, published: u64) -> Result<
     let (mut low, mut high) = (0, published);
     while low < high {
         let middle = low + (high - low) / 2;
-        match first(rows, prefix, middle, 0, Order::Forward)? {
-            Some(((position, _), row)) => {
-                let early = Stored::decode(&row).map_err(|_| damaged("change"))?.arrival < time;
-                if early { low = position + 1 } else { high = middle }
-            }
-            None => high = middle,
+        match first_readable(rows, prefix, (middle, 0), Order::Forward)? {
+            Some(((position, _), stored)) if stored.arrival < time => low = position + 1,
+            Some(_) | None => high = middle,
         }
     }
     Ok((low, 0))
 }
 
 fn behind(rows: &Snapshot, prefix: &[u8], read: Timestamp) -> Result<Duration> {
-    let Some((_, row)) = first(rows, prefix, u64::MAX, u16::MAX, Order::Backward)? else {
-        return Ok(Duration::ZERO);
-    };
-    let last = Stored::decode(&row).map_err(|_| damaged("change"))?;
-    Ok(Timestamp::from_millis(last.arrival).since(read))
+    let last = first_readable(rows, prefix, (u64::MAX, u16::MAX), Order::Backward)?;
+    Ok(last.map_or(Duration::ZERO, |(_, last)| Timestamp::from_millis(last.arrival).since(read)))
 }
 
 /// Records that are to be removed, and the last one of each shard among them.
@@ -446,20 +478,19 @@ impl Removed {
     }
 }
 
-/// Records of a stream that arrived before `time`, up to `count` of them.
+/// Records of a stream that arrived before `time`, up to `count` of them. One whose arrival cannot be read goes with those
+/// before it, or it would keep those behind it for ever.
 pub fn expired(rows: &Snapshot, log: &Log, time: u64, count: usize) -> Result<Removed> {
     let mut removed = Removed { keys: Vec::new(), last: BTreeMap::new() };
     for shard in 0..SHARDS {
         let prefix = shard_prefix(log.number, shard);
-        let (start, end) = (place(&prefix, 0, 0), place(&prefix, u64::MAX, u16::MAX));
-        rows.range((Bound::Included(&start), Bound::Included(&end)), Order::Forward, |key, value| {
-            let arrival = Take(value).u64().map_err(|_| damaged("change"))?;
-            if arrival >= time || removed.keys.len() >= count {
-                return Ok(ControlFlow::Break(()));
+        each(rows, &prefix, (0, 0), Order::Forward, |(position, index), value| {
+            if Take(value).u64().is_ok_and(|arrival| arrival >= time) || removed.keys.len() >= count {
+                return ControlFlow::Break(());
             }
-            removed.last.insert(shard, place_of(key).ok_or_else(|| damaged("change"))?);
-            removed.keys.push(Bytes::copy_from_slice(key));
-            Ok(ControlFlow::Continue(()))
+            removed.last.insert(shard, (position, index));
+            removed.keys.push(place(&prefix, position, index).into());
+            ControlFlow::Continue(())
         })?;
     }
     Ok(removed)
@@ -469,3 +500,6 @@ pub fn expired(rows: &Snapshot, log: &Log, time: u64, count: usize) -> Result<Re
 pub fn removal(log: &Log) -> [RowChange; 2] {
     [RowChange::remove(log_key(&log.name)), rows::bury(&log_prefix(log.number))]
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,27 +2,33 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_model::TableName;
 use anabranch_model::limits::{GLOBAL_INDEXES_MAX, LOCAL_INDEXES_MAX};
 use anabranch_model::table::{
     IndexOptions, IndexScope, IndexSummary, KeySchema, TableOptions, TableState, TableSummary,
 };
+use anabranch_model::{Error, TableName};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::attribute::INVALID;
 use super::description::{Description, describe};
+use super::elsewhere::refuse;
+use super::encryption;
 use super::errors::{NOT_FOUND, table_fault};
 use super::key_schema::{Element, PARTS_MAX, check_elements, table_key};
 use super::names::{check_own_table, table_name};
 use super::schema::{
-    Definition, IndexBody, Kinds, StreamSpecification, ThroughputBody, check_definitions, kinds,
+    Definition, IndexBody, Kinds, StreamSpecification, ThroughputBody, check_definitions, invalid, kinds,
 };
 use super::settings::Settings;
+use super::state::changing;
 use super::tags::{self, Tag};
+use super::throughput::{OnDemand, Warm};
+use super::whole::{self, Plan};
 use crate::context::Context;
-use crate::dynamodb_streams;
 use crate::fault::Fault;
 use crate::list::{ENTRIES_MAX, some_bounded};
+use crate::making::to_its_end;
 use crate::validation::Validation;
 
 #[derive(Debug, Deserialize)]
@@ -42,8 +48,15 @@ pub(super) struct Request {
     stream_specification: Option<StreamSpecification>,
     deletion_protection_enabled: Option<bool>,
     table_class: Option<String>,
+    #[serde(rename = "SSESpecification")]
+    encryption: Option<encryption::Specification>,
+    on_demand_throughput: Option<OnDemand>,
+    warm_throughput: Option<Warm>,
     #[serde(default, deserialize_with = "some_bounded::<_, _, { ENTRIES_MAX }>")]
     tags: Option<Vec<Tag>>,
+    resource_policy: Option<IgnoredAny>,
+    global_table_source_arn: Option<IgnoredAny>,
+    global_table_settings_replication_mode: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,32 +73,55 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let tags = request.tags.unwrap_or_default();
     tags::check(&tags)?;
     options.check().map_err(table_fault)?;
-    let _changing = context.dynamodb.changing().await;
-    context.ports.tables.create_table(&table, options.clone()).await.map_err(table_fault)?;
-    let summary = match dress(context, &table, &settings, tags).await {
-        // Who deleted it did so after it had been made.
-        Err(fault) if fault.code == NOT_FOUND => made(context, table, options),
-        dressed => dressed?,
-    };
-    Ok(Response { table_description: describe(context, &summary, &settings) })
+    let plan = Plan { steps: Vec::new(), settings, tags };
+    let context = context.clone();
+    to_its_end(async move { make(&context, table, options, plan).await }).await
 }
 
-/// Keeps what belongs to a table beside it.
-async fn dress(
+async fn make(
     context: &Context,
-    table: &TableName,
-    settings: &Settings,
-    tags: Vec<Tag>,
-) -> Result<TableSummary, Fault> {
-    settings.save(context, table).await?;
-    tags::put(context, table, tags).await?;
-    let summary = context.ports.tables.table(table).await.map_err(table_fault)?;
-    dynamodb_streams::remember(context, &summary).await?;
-    Ok(summary)
+    table: TableName,
+    options: TableOptions,
+    plan: Plan,
+) -> Result<Response, Fault> {
+    let _changing = changing(context).await?;
+    // A note about a table that is there already would change it.
+    match context.ports.tables.table(&table).await {
+        Err(Error::TableNotFound(_)) => {}
+        Err(error) => return Err(table_fault(error)),
+        Ok(_) => return Err(table_fault(Error::TableExists(table))),
+    }
+    let is_plain = plan.settings == Settings::default() && plan.tags.is_empty() && options.changes.is_none();
+    if !is_plain {
+        plan.begin(context, &table).await?;
+    }
+    let made = context.ports.tables.create_table(&table, options.clone()).await;
+    let dressed = match made {
+        Ok(()) => plan.carry_out(context, &table).await,
+        Err(error) => {
+            if !is_plain {
+                whole::forget(context, &table).await;
+            }
+            return Err(table_fault(error));
+        }
+    };
+    let summary = match dressed {
+        Ok(summary) => summary,
+        // Who deleted it did so after it had been made.
+        Err(fault) if fault.code == NOT_FOUND => just_made(context, table.clone(), options),
+        Err(fault) => {
+            context.dynamodb.unsettle();
+            return Err(fault);
+        }
+    };
+    if !is_plain {
+        whole::forget(context, &table).await;
+    }
+    Ok(Response { table_description: describe(context, &summary, &plan.settings) })
 }
 
 /// A table as it was made a moment ago.
-fn made(context: &Context, name: TableName, options: TableOptions) -> TableSummary {
+fn just_made(context: &Context, name: TableName, options: TableOptions) -> TableSummary {
     let indexes = options.indexes.iter().map(|index| IndexSummary {
         name: index.name.clone(),
         state: TableState::Creating,
@@ -113,6 +149,9 @@ impl Request {
             .required("attributeDefinitions", &self.attribute_definitions)
             .one_of("billingMode", self.billing_mode.as_deref(), &["PROVISIONED", "PAY_PER_REQUEST"])
             .one_of("tableClass", self.table_class.as_deref(), TABLE_CLASSES);
+        if let Some(encryption) = &self.encryption {
+            encryption.check(&mut validation);
+        }
         check_definitions(&mut validation, self.attribute_definitions.as_deref().unwrap_or_default());
         if let Some(throughput) = &self.provisioned_throughput {
             throughput.check(&mut validation, "provisionedThroughput");
@@ -127,7 +166,12 @@ impl Request {
                 index.check(&mut validation, &format!("{field}.{}.member", at + 1), scope);
             }
         }
-        validation.done()
+        validation.done()?;
+        refuse(&[
+            ("ResourcePolicy", &self.resource_policy),
+            ("GlobalTableSourceArn", &self.global_table_source_arn),
+            ("GlobalTableSettingsReplicationMode", &self.global_table_settings_replication_mode),
+        ])
     }
 
     fn options(&self) -> Result<TableOptions, Fault> {
@@ -176,6 +220,7 @@ impl Request {
                     body.name()
                 )));
             }
+            check_index(body, self.on_demand())?;
             add(options, index)?;
         }
         if indexes.len() > GLOBAL_INDEXES_MAX {
@@ -207,18 +252,20 @@ impl Request {
                 throughput.as_ref().map_or(Ok(()), |throughput| throughput.ordered().check_bounds())?
             }
         }
-        let indexes = self.global_secondary_indexes.iter().flatten();
-        Ok(Settings {
+        self.on_demand_throughput.as_ref().map_or(Ok(()), |asked| asked.check_for(self.on_demand()))?;
+        self.warm_throughput.as_ref().map_or(Ok(()), Warm::check)?;
+        let mut settings = Settings {
             throughput: self.provisioned_throughput.as_ref().map(ThroughputBody::ordered),
-            index_throughput: indexes.filter_map(IndexBody::throughput).collect(),
+            on_demand: self.on_demand_throughput.and_then(|asked| asked.over(None)),
+            warm: self.warm_throughput,
+            key: self.encryption.as_ref().map_or(Ok(None), encryption::Specification::key)?,
             deletion_protection: self.deletion_protection_enabled.unwrap_or(false),
             table_class: self.table_class.clone(),
-        })
+            ..Settings::default()
+        };
+        self.global_secondary_indexes.iter().flatten().for_each(|index| settings.add_index(index));
+        Ok(settings)
     }
-}
-
-fn invalid(why: impl std::fmt::Display) -> Fault {
-    Fault::validation(format!("{INVALID} {why}"))
 }
 
 fn add(options: &mut TableOptions, index: IndexOptions) -> Result<(), Fault> {
@@ -227,6 +274,12 @@ fn add(options: &mut TableOptions, index: IndexOptions) -> Result<(), Fault> {
     }
     options.indexes.push(index);
     Ok(())
+}
+
+/// Checks what an index of a table is told about throughput beside what is ordered.
+pub(super) fn check_index(index: &IndexBody, on_demand: bool) -> Result<(), Fault> {
+    index.on_demand().map_or(Ok(()), |asked| asked.check_for(on_demand))?;
+    index.warm().map_or(Ok(()), |asked| asked.check())
 }
 
 /// The classes of storage.

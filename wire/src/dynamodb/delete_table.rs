@@ -7,7 +7,7 @@ use super::description::{Description, describe};
 use super::errors::table_fault;
 use super::names::own_table;
 use super::settings::Settings;
-use super::state::check_made;
+use super::state::{changing, check_made};
 use crate::context::Context;
 use crate::dynamodb_streams;
 use crate::fault::Fault;
@@ -26,7 +26,7 @@ pub(super) struct Response {
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     let table = own_table(request.table_name.as_deref())?;
-    let _changing = context.dynamodb.changing().await;
+    let _changing = changing(context).await?;
     let mut summary = context.ports.tables.table(&table).await.map_err(table_fault)?;
     check_made(context, &summary)?;
     let settings = Settings::load(context, &table).await?;

@@ -6,6 +6,7 @@ use super::description::{Description, describe};
 use super::errors::table_fault;
 use super::names::own_table;
 use super::settings::Settings;
+use super::state::settle;
 use crate::context::Context;
 use crate::fault::Fault;
 
@@ -23,6 +24,7 @@ pub(super) struct Response {
 
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     let table = own_table(request.table_name.as_deref())?;
+    settle(context).await?;
     let summary = context.ports.tables.table(&table).await.map_err(table_fault)?;
     let settings = Settings::load(context, &table).await?;
     Ok(Response { table: describe(context, &summary, &settings) })

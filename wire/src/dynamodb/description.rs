@@ -4,12 +4,14 @@ use anabranch_model::table::{IndexOptions, IndexScope, IndexSummary, TableState,
 use anabranch_model::{HashKey, TableName};
 use serde::Serialize;
 
+use super::encryption;
 use super::key_schema::{Element, elements};
 use super::schema::{
     Definition, ProjectionBody, StreamSpecification, Throughput, definitions, projection_body,
 };
 use super::settings::Settings;
 use super::state::is_new;
+use super::throughput::{OnDemand, Warm, WarmDescription};
 use crate::context::Context;
 use crate::dynamodb_streams;
 use crate::time::Time;
@@ -45,6 +47,12 @@ pub(super) struct Description {
     latest_stream_label: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_stream_arn: Option<String>,
+    #[serde(rename = "SSEDescription", skip_serializing_if = "Option::is_none")]
+    encryption: Option<encryption::Description>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_demand_throughput: Option<OnDemand>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warm_throughput: Option<WarmDescription>,
     deletion_protection_enabled: bool,
 }
 
@@ -84,6 +92,10 @@ struct Index {
     backfilling: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     provisioned_throughput: Option<ThroughputDescription>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_demand_throughput: Option<OnDemand>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warm_throughput: Option<WarmDescription>,
 }
 
 impl Description {
@@ -134,6 +146,9 @@ pub(super) fn describe(context: &Context, summary: &TableSummary, settings: &Set
         stream_specification: options.changes.map(StreamSpecification::of),
         latest_stream_arn: label.as_ref().map(|label| format!("{arn}/stream/{label}")),
         latest_stream_label: label,
+        encryption: settings.key.as_deref().map(|key| encryption::Description::of(context, key)),
+        on_demand_throughput: settings.on_demand,
+        warm_throughput: settings.warm.map(Warm::described),
         deletion_protection_enabled: settings.deletion_protection,
         table_name: name.to_string(),
         table_arn: arn,
@@ -162,6 +177,8 @@ fn describe_index(
         // An index that is made with its table has nothing to catch up with.
         backfilling: (global && !is_new && state.state == TableState::Creating).then_some(true),
         provisioned_throughput: global.then(|| throughput(ordered)),
+        on_demand_throughput: settings.index_on_demand.get(index.name.as_str()).copied(),
+        warm_throughput: settings.index_warm.get(index.name.as_str()).copied().map(Warm::described),
     }
 }
 

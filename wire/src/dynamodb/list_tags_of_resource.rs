@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::names::{resource, resource_not_found, table_of_resource};
+use super::state::settle;
 use super::tags::{self, Tag};
 use crate::context::Context;
 use crate::fault::Fault;
@@ -23,6 +24,7 @@ pub(super) struct Response {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     let arn = resource(request.resource_arn.as_deref())?;
     let table = table_of_resource(arn)?;
+    settle(context).await?;
     let tags = tags::list(context, &table).await.map_err(|fault| resource_not_found(fault, arn))?;
     Ok(Response { tags })
 }

@@ -1,8 +1,8 @@
 //! DynamoDB: a file for each operation, and what they share.
 //!
 //! Read in this order: values (`attribute`), texts that become conditions and updates (`expression`, and `legacy` for
-//! what was there before), how tables are described (`schema`, `key_schema`, `settings`, `description`), what operations share
-//! (`write`, `reading`, `composite`, `capacity`), and how errors are told (`errors`, `explain`).
+//! what was there before), how tables are described (`schema`, `key_schema`, `throughput`, `encryption`, `settings`,
+//! `description`) and made (`whole`), what operations share (`write`, `reading`, `composite`, `capacity`), and how errors are told (`errors`, `explain`).
 
 mod attribute;
 mod expression;
@@ -11,11 +11,15 @@ mod legacy;
 mod names;
 
 mod description;
+mod elsewhere;
+mod encryption;
 mod key_schema;
 mod schema;
 mod settings;
 mod state;
 mod tags;
+mod throughput;
+mod whole;
 
 mod capacity;
 mod composite;
@@ -60,7 +64,7 @@ pub(crate) use attribute::ItemBody;
 pub(crate) use errors::{fault, not_found};
 pub(crate) use key_schema::{Element, elements};
 pub(crate) use schema::view_name;
-pub(crate) use state::State;
+pub(crate) use state::{State, settle_at_start};
 
 operations! {
     "BatchGetItem" => batch_get_item,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::attribute::INVALID;
 use super::key_schema::{Element, PARTS_MAX, check_elements, global_key_schema, key_schema};
 use super::names::{check_name, index_name};
+use super::throughput::{OnDemand, Warm};
 use crate::fault::Fault;
 use crate::list::{ENTRIES_MAX, some_bounded};
 use crate::validation::Validation;
@@ -40,7 +41,7 @@ pub(super) struct ProjectionBody {
 }
 
 /// An index that is asked for.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename = "GlobalSecondaryIndex", rename_all = "PascalCase", default)]
 pub(super) struct IndexBody {
     index_name: Option<String>,
@@ -48,10 +49,12 @@ pub(super) struct IndexBody {
     key_schema: Option<Vec<Element>>,
     projection: Option<ProjectionBody>,
     provisioned_throughput: Option<ThroughputBody>,
+    on_demand_throughput: Option<OnDemand>,
+    warm_throughput: Option<Warm>,
 }
 
 /// Capacity that is asked for.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(rename = "ProvisionedThroughput", rename_all = "PascalCase", default)]
 pub(super) struct ThroughputBody {
     read_capacity_units: Option<i64>,
@@ -176,6 +179,16 @@ impl IndexBody {
     /// What was ordered for the index, if anything.
     pub(super) fn throughput(&self) -> Option<(String, Throughput)> {
         Some((self.index_name.clone()?, self.provisioned_throughput?.ordered()))
+    }
+
+    /// The limits that are asked for, if any.
+    pub(super) fn on_demand(&self) -> Option<OnDemand> {
+        self.on_demand_throughput
+    }
+
+    /// What is to be kept ready, if anything.
+    pub(super) fn warm(&self) -> Option<Warm> {
+        self.warm_throughput
     }
 
     /// The index: a local one if it shares the hash attribute of this key of a table.

@@ -1,13 +1,16 @@
 //! What DynamoDB remembers between calls: who is changing a table.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_model::TableName;
 use anabranch_model::table::TableSummary;
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::errors::{in_use, not_found};
-use crate::context::Context;
+use super::whole;
+use crate::context::{Context, Shared};
 use crate::fault::Fault;
 
 /// What is remembered. Nothing of it outlives the server.
@@ -15,12 +18,40 @@ use crate::fault::Fault;
 pub(crate) struct State {
     /// Held by whoever makes, changes or deletes a table, since what is kept beside it is read before it is written.
     changing: Mutex<()>,
+    /// Whether nothing is left that was begun and not carried to its end. After a start nobody knows.
+    settled: AtomicBool,
 }
 
 impl State {
-    /// Keeps others from making, changing and deleting tables.
-    pub(super) async fn changing(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().await
+    /// Something was begun and could not be carried to its end.
+    pub(super) fn unsettle(&self) {
+        self.settled.store(false, Ordering::Release);
+    }
+}
+
+/// Keeps others from making, changing and deleting tables. What was begun before is carried to its end.
+pub(super) async fn changing(context: &Context) -> Result<MutexGuard<'_, ()>, Fault> {
+    let state = &context.dynamodb;
+    let changing = state.changing.lock().await;
+    if !state.settled.load(Ordering::Acquire) {
+        whole::finish(context).await?;
+        state.settled.store(true, Ordering::Release);
+    }
+    Ok(changing)
+}
+
+/// Waits until tables are whole, for those who show how they are made.
+pub(super) async fn settle(context: &Context) -> Result<(), Fault> {
+    match context.dynamodb.settled.load(Ordering::Acquire) {
+        true => Ok(()),
+        false => changing(context).await.map(drop),
+    }
+}
+
+/// Carries to its end what was begun before the server started. What fails is tried again before the next change.
+pub(crate) async fn settle_at_start(shared: Arc<Shared>) {
+    if let Err(fault) = settle(&Context::of_server(shared)).await {
+        tracing::warn!(why = fault.message, "tables that were being made or changed are not whole yet");
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::names::{resource, resource_not_found, table_of_resource};
+use super::state::changing;
 use super::tags::{self, Tag};
 use crate::answer::Nothing;
 use crate::context::Context;
@@ -27,7 +28,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
         return Err(Fault::validation("Atleast one Tag needs to be provided as Input."));
     }
     tags::check(&tags)?;
-    let _changing = context.dynamodb.changing().await;
+    let _changing = changing(context).await?;
     tags::put(context, &table, tags).await.map_err(|fault| resource_not_found(fault, arn))?;
     Ok(Nothing)
 }

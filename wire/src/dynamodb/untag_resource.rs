@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::names::{resource, table_of_resource};
+use super::state::changing;
 use super::tags;
 use crate::answer::Nothing;
 use crate::context::Context;
@@ -29,6 +30,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Nothin
     if keys.is_empty() {
         return Err(Fault::validation("Atleast one Tag Key needs to be provided as Input."));
     }
+    let _changing = changing(context).await?;
     tags::remove(context, &table, keys).await?;
     Ok(Nothing)
 }

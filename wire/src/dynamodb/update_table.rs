@@ -3,23 +3,28 @@
 use std::collections::BTreeSet;
 
 use anabranch_model::TableName;
-use anabranch_model::table::{Alteration, ChangeView, IndexScope, TableSummary};
+use anabranch_model::table::{ChangeView, IndexScope, TableSummary};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::attribute::{INVALID, type_name};
-use super::create_table::TABLE_CLASSES;
+use super::create_table::{TABLE_CLASSES, check_index};
 use super::description::{Description, describe};
+use super::elsewhere::refuse;
+use super::encryption;
 use super::errors::table_fault;
 use super::names::{check_name, check_own_table, index_name, table_name};
 use super::schema::{
     Definition, IndexBody, Kinds, StreamSpecification, Throughput, ThroughputBody, check_definitions, kinds,
 };
 use super::settings::Settings;
-use super::state::check_made;
+use super::state::{changing, check_made};
+use super::throughput::{OnDemand, Warm};
+use super::whole::{self, Plan, Step};
 use crate::context::Context;
-use crate::dynamodb_streams;
 use crate::fault::Fault;
 use crate::list::{ENTRIES_MAX, some_bounded};
+use crate::making::to_its_end;
 use crate::validation::Validation;
 
 #[derive(Debug, Deserialize)]
@@ -35,6 +40,14 @@ pub(super) struct Request {
     stream_specification: Option<StreamSpecification>,
     deletion_protection_enabled: Option<bool>,
     table_class: Option<String>,
+    #[serde(rename = "SSESpecification")]
+    encryption: Option<encryption::Specification>,
+    on_demand_throughput: Option<OnDemand>,
+    warm_throughput: Option<Warm>,
+    replica_updates: Option<IgnoredAny>,
+    multi_region_consistency: Option<IgnoredAny>,
+    global_table_witness_updates: Option<IgnoredAny>,
+    global_table_settings_replication_mode: Option<IgnoredAny>,
 }
 
 /// A change to one index.
@@ -52,6 +65,8 @@ struct IndexUpdate {
 struct ThroughputUpdate {
     index_name: Option<String>,
     provisioned_throughput: Option<ThroughputBody>,
+    on_demand_throughput: Option<OnDemand>,
+    warm_throughput: Option<Warm>,
 }
 
 /// An index that goes.
@@ -70,23 +85,37 @@ pub(super) struct Response {
 pub(super) async fn handle(context: &Context, request: Request) -> Result<Response, Fault> {
     request.check()?;
     let table = table_name(request.table_name.as_deref())?;
-    let _changing = context.dynamodb.changing().await;
+    let context = context.clone();
+    to_its_end(async move { change(&context, table, request).await }).await
+}
+
+async fn change(context: &Context, table: TableName, request: Request) -> Result<Response, Fault> {
+    let _changing = changing(context).await?;
     let before = context.ports.tables.table(&table).await.map_err(table_fault)?;
     check_made(context, &before)?;
-    let mut settings = Settings::load(context, &table).await?;
-    let alterations = request.alterations(&before)?;
+    let old = Settings::load(context, &table).await?;
+    let mut settings = old.clone();
+    let steps = request.steps(&before)?;
     request.set(&mut settings, &before)?;
-    if matches!(alterations.as_slice(), [.., Alteration::Changes(None)]) {
-        // What was written down can be read for another day, and then somebody has to know what it was.
-        dynamodb_streams::remember(context, &before).await?;
+    // What cannot be done is refused before the first step.
+    let mut options = before.options.clone();
+    for step in &steps {
+        options = options.altered(&table, &step.alteration()?).map_err(table_fault)?;
     }
-    for alteration in alterations {
-        context.ports.tables.alter(&table, alteration).await.map_err(table_fault)?;
+    let is_one_step = steps.len() + usize::from(settings != old) <= 1;
+    let plan = Plan { steps, settings, tags: Vec::new() };
+    if !is_one_step {
+        plan.begin(context, &table).await?;
     }
-    settings.save(context, &table).await?;
-    let summary = context.ports.tables.table(&table).await.map_err(table_fault)?;
-    dynamodb_streams::remember(context, &summary).await?;
-    Ok(Response { table_description: describe(context, &summary, &settings) })
+    let done = plan.carry_out(context, &table).await;
+    if !is_one_step {
+        let now = context.ports.tables.table(&table).await;
+        match done.is_ok() || now.is_ok_and(|now| now.options == before.options) {
+            true => whole::forget(context, &table).await,
+            false => context.dynamodb.unsettle(),
+        }
+    }
+    Ok(Response { table_description: describe(context, &done?, &plan.settings) })
 }
 
 impl Request {
@@ -96,6 +125,9 @@ impl Request {
         validation
             .one_of("billingMode", self.billing_mode.as_deref(), &["PROVISIONED", "PAY_PER_REQUEST"])
             .one_of("tableClass", self.table_class.as_deref(), TABLE_CLASSES);
+        if let Some(encryption) = &self.encryption {
+            encryption.check(&mut validation);
+        }
         check_definitions(&mut validation, self.attribute_definitions.as_deref().unwrap_or_default());
         if let Some(throughput) = &self.provisioned_throughput {
             throughput.check(&mut validation, "provisionedThroughput");
@@ -104,6 +136,12 @@ impl Request {
             update.check(&mut validation, &format!("globalSecondaryIndexUpdates.{}.member", at + 1));
         }
         validation.done()?;
+        refuse(&[
+            ("ReplicaUpdates", &self.replica_updates),
+            ("MultiRegionConsistency", &self.multi_region_consistency),
+            ("GlobalTableWitnessUpdates", &self.global_table_witness_updates),
+            ("GlobalTableSettingsReplicationMode", &self.global_table_settings_replication_mode),
+        ])?;
         if self.provisioned_throughput.is_none() && self.is_about_throughput_only() {
             return Err(Fault::validation(
                 "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates \
@@ -136,7 +174,7 @@ impl Request {
     }
 
     /// The changes that the store makes, those to the stream of changes last.
-    fn alterations(&self, table: &TableSummary) -> Result<Vec<Alteration>, Fault> {
+    fn steps(&self, table: &TableSummary) -> Result<Vec<Step>, Fault> {
         let kinds = kinds(self.attribute_definitions.as_deref().unwrap_or_default())?;
         let made_or_gone = |update: &&IndexUpdate| update.create.is_some() != update.delete.is_some();
         if self.global_secondary_index_updates.iter().flatten().filter(made_or_gone).count() > 1 {
@@ -145,7 +183,7 @@ impl Request {
                 "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table",
             ));
         }
-        let mut alterations = Vec::new();
+        let mut steps = Vec::new();
         for update in self.global_secondary_index_updates.iter().flatten() {
             match (&update.create, &update.update, &update.delete) {
                 (Some(create), None, None) => {
@@ -157,16 +195,18 @@ impl Request {
                             index.name
                         )));
                     }
-                    alterations.push(Alteration::AddIndex(index));
+                    let definitions = self.attribute_definitions.clone().unwrap_or_default();
+                    steps.push(Step::AddIndex(Box::new(create.clone()), definitions));
                 }
                 (None, None, Some(delete)) => {
-                    let name = index_name(delete.index_name.as_deref().unwrap_or_default())?;
+                    let given = delete.index_name.as_deref().unwrap_or_default();
+                    let name = index_name(given)?;
                     if table.options.index(&table.name, &name).is_err() {
                         return Err(super::errors::not_found(format!(
                             "Requested resource not found: Index: {name} not found"
                         )));
                     }
-                    alterations.push(Alteration::DropIndex(name));
+                    steps.push(Step::DropIndex(given.to_owned()));
                 }
                 // That there is something has been checked.
                 (None, Some(_), None) | (None, None, None) => {}
@@ -179,9 +219,10 @@ impl Request {
             }
         }
         if let Some(specification) = &self.stream_specification {
-            alterations.push(changes(specification.view()?, table)?);
+            check_changes(specification.view()?, table)?;
+            steps.push(Step::Changes(specification.clone()));
         }
-        Ok(alterations)
+        Ok(steps)
     }
 
     fn is_about_throughput_only(&self) -> bool {
@@ -194,6 +235,9 @@ impl Request {
             && self.stream_specification.is_none()
             && self.deletion_protection_enabled.is_none()
             && self.table_class.is_none()
+            && self.encryption.is_none()
+            && self.on_demand_throughput.is_none()
+            && self.warm_throughput.is_none()
     }
 
     /// What changes in the settings.
@@ -224,27 +268,62 @@ impl Request {
             }
             (_, None) => {}
         }
+        let on_demand = settings.throughput.is_none();
+        if !on_demand {
+            settings.on_demand = None;
+            settings.index_on_demand.clear();
+        }
+        if let Some(asked) = self.on_demand_throughput {
+            asked.check_for(on_demand)?;
+            settings.on_demand = asked.over(settings.on_demand);
+        }
+        if let Some(asked) = self.warm_throughput {
+            asked.check()?;
+            settings.warm = Some(asked.over(settings.warm));
+        }
+        if let Some(encryption) = &self.encryption {
+            settings.key = encryption.key()?;
+        }
         for update in self.global_secondary_index_updates.iter().flatten() {
             if let Some(create) = &update.create {
-                settings.index_throughput.extend(create.throughput());
+                check_index(create, on_demand)?;
+                settings.add_index(create);
             }
-            if let Some(ThroughputUpdate { index_name: Some(name), provisioned_throughput }) = &update.update
-            {
+            if let Some(asked @ ThroughputUpdate { index_name: Some(name), .. }) = &update.update {
                 let known = index_name(name)?;
                 table.options.index(&table.name, &known).map_err(|_| {
                     super::errors::not_found(format!("Requested resource not found: Index: {name} not found"))
                 })?;
-                settings
-                    .index_throughput
-                    .extend(provisioned_throughput.map(|asked| (name.clone(), asked.ordered())));
+                asked.set(name, settings)?;
             }
             if let Some(name) = update.delete.as_ref().and_then(|delete| delete.index_name.as_ref()) {
-                settings.index_throughput.remove(name);
+                settings.drop_index(name);
             }
         }
         settings.deletion_protection =
             self.deletion_protection_enabled.unwrap_or(settings.deletion_protection);
         settings.table_class = self.table_class.clone().or(settings.table_class.take());
+        Ok(())
+    }
+}
+
+impl ThroughputUpdate {
+    /// What changes in the settings of an index that there is.
+    fn set(&self, name: &str, settings: &mut Settings) -> Result<(), Fault> {
+        let ordered = self.provisioned_throughput.map(|asked| (name.to_owned(), asked.ordered()));
+        settings.index_throughput.extend(ordered);
+        if let Some(asked) = self.on_demand_throughput {
+            asked.check_for(settings.throughput.is_none())?;
+            match asked.over(settings.index_on_demand.remove(name)) {
+                Some(limits) => settings.index_on_demand.insert(name.to_owned(), limits),
+                None => None,
+            };
+        }
+        if let Some(asked) = self.warm_throughput {
+            asked.check()?;
+            let before = settings.index_warm.get(name).copied();
+            settings.index_warm.insert(name.to_owned(), asked.over(before));
+        }
         Ok(())
     }
 }
@@ -258,7 +337,10 @@ impl IndexUpdate {
             let field = format!("{field}.update");
             check_named(validation, &field, &update.index_name);
             let field = format!("{field}.provisionedThroughput");
-            validation.required(&field, &update.provisioned_throughput);
+            // One of the three is what the entry is about.
+            if update.on_demand_throughput.is_none() && update.warm_throughput.is_none() {
+                validation.required(&field, &update.provisioned_throughput);
+            }
             if let Some(throughput) = &update.provisioned_throughput {
                 throughput.check(validation, &field);
             }
@@ -308,7 +390,7 @@ fn check_known(kinds: &Kinds, table: &TableSummary) -> Result<(), Fault> {
     Ok(())
 }
 
-fn changes(view: Option<ChangeView>, table: &TableSummary) -> Result<Alteration, Fault> {
+fn check_changes(view: Option<ChangeView>, table: &TableSummary) -> Result<(), Fault> {
     let name: &TableName = &table.name;
     match (view, table.options.changes) {
         (Some(_), Some(_)) => Err(Fault::validation(format!(
@@ -317,6 +399,6 @@ fn changes(view: Option<ChangeView>, table: &TableSummary) -> Result<Alteration,
         (None, None) => {
             Err(Fault::validation(format!("{INVALID} Table has no stream to disable: TableName: {name}")))
         }
-        (view, _) => Ok(Alteration::Changes(view)),
+        (Some(_), None) | (None, Some(_)) => Ok(()),
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::errors::table_fault;
 use super::names::{check_own_table, table_name};
+use super::state::changing;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::validation::Validation;
@@ -46,7 +47,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
         return Err(Fault::validation("TimeToLiveSpecification is missing"));
     };
     let attribute = specification.attribute_name.clone().filter(|_| specification.enabled == Some(true));
-    let _changing = context.dynamodb.changing().await;
+    let _changing = changing(context).await?;
     let before = context.ports.tables.table(&table).await.map_err(table_fault)?.options.time_to_live;
     let named = specification.attribute_name.as_ref();
     let why = match (&before, &attribute) {

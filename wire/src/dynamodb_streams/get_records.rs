@@ -1,12 +1,13 @@
 //! GetRecords.
 
 use anabranch_model::table::{Change, Event};
-use anabranch_model::{Error, HashKey, Next, ReadLimit, Record, Timestamp};
+use anabranch_model::{HashKey, Next, ReadLimit, Record, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::ITERATOR;
 use super::iterator::Place;
 use super::numbers::sequence_text;
+use super::reading::read;
 use crate::context::Context;
 use crate::dynamodb::{ItemBody, fault};
 use crate::fault::Fault;
@@ -79,28 +80,23 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     validation.done()?;
     let place = Place::open(context, ITERATOR, request.shard_iterator.as_deref().unwrap_or_default()).await?;
     let limit = ReadLimit { records: request.limit.unwrap_or(LIMIT_MAX) as usize, bytes: BYTES_MAX };
-    let changes = context.ports.tables.changes();
-    let read = changes.read(&place.stream, &place.shard, place.position, limit).await;
-    let batch = read.map_err(|error| match error {
-        Error::Damaged { .. } => Fault::client("TrimmedDataAccessException", error.to_string()),
-        other => fault(other),
-    })?;
+    let (source, from) = (context.ports.tables.changes(), (&place.stream, &place.shard));
+    let (changes, next) = read(source, from, place.position, limit).await.map_err(fault)?;
     place.check_trimmed(context).await?;
-    let records =
-        batch.records.iter().map(|record| body(context, &place, record)).collect::<Result<_, _>>()?;
-    let next = match batch.next {
+    let records = changes.into_iter().map(|(record, change)| body(context, &place, &record, change));
+    let records = records.collect();
+    let next = match next {
         Next::At(position) => Some(Place { position, ..place }.seal(context, ITERATOR).await?),
         Next::Ended(_) => None,
     };
     Ok(Response { records, next_shard_iterator: next })
 }
 
-fn body(context: &Context, place: &Place, record: &Record) -> Result<RecordBody, Fault> {
-    let change = Change::decode(&record.data).map_err(fault)?;
+fn body(context: &Context, place: &Place, record: &Record, change: Change) -> RecordBody {
     let number = sequence_text(record.sequence);
     let seed = format!("{}/{}/{number}", place.stream, place.shard);
     let seconds = change.at.as_millis() / 1_000 * 1_000;
-    Ok(RecordBody {
+    RecordBody {
         event_id: format!("{:032x}", HashKey::of(seed.as_bytes()).get()),
         event_name: match change.event {
             Event::Insert => "INSERT",
@@ -122,5 +118,5 @@ fn body(context: &Context, place: &Place, record: &Record) -> Result<RecordBody,
             size_bytes: change.size,
             stream_view_type: place.note.clone(),
         },
-    })
+    }
 }

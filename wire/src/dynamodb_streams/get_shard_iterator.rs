@@ -1,6 +1,6 @@
 //! GetShardIterator.
 
-use anabranch_model::{Error, Next, Position, ReadLimit, ShardId, StreamName};
+use anabranch_model::{Batch, Error, Next, Position, ReadLimit, ShardId, StreamName};
 use serde::{Deserialize, Serialize};
 
 use super::ITERATOR;
@@ -79,9 +79,10 @@ pub(crate) async fn resolved(
     position: Position,
 ) -> anabranch_model::Result<Position> {
     let limit = ReadLimit { records: 1, bytes: 1 };
-    let batch = context.ports.tables.changes().read(stream, shard, position, limit).await?;
-    Ok(match (position, batch.next) {
-        (Position::Latest, Next::At(position)) => position,
-        (position, _) => position,
-    })
+    match context.ports.tables.changes().read(stream, shard, position, limit).await {
+        Ok(Batch { next: Next::At(latest), .. }) if position == Position::Latest => Ok(latest),
+        // Whoever reads from there passes over what is damaged.
+        Ok(_) | Err(Error::Damaged { .. }) => Ok(position),
+        Err(error) => Err(error),
+    }
 }

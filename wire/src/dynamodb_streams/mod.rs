@@ -2,6 +2,7 @@
 
 pub(crate) mod iterator;
 pub(crate) mod numbers;
+pub(crate) mod reading;
 pub(crate) mod stream;
 
 mod describe_stream;

@@ -1,31 +1,28 @@
 //! The records of one object, read and packed while they are stored.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use anabranch_model::blob::Body;
 use anabranch_model::stream::{Next, ReadLimit};
-use anabranch_model::{Error, Position, SequenceNumber, ShardId, StreamName, StreamStore};
+use anabranch_model::{Error, Position};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures_util::stream;
-use parking_lot::Mutex;
 
 use super::definition::Definition;
-use crate::limits::PIECE_BYTES;
+use super::reading::Reader;
+
+/// Bytes of one read. Where a shard has its limits it is read five times a second, which must be more than it takes.
+const READ_BYTES: usize = 1 << 20;
 
 /// What remains to be read of one object.
 pub(super) struct Contents {
-    streams: Arc<dyn StreamStore>,
-    stream: StreamName,
-    shard: ShardId,
+    reader: Reader,
     at: Position,
     /// Bytes that the object still takes.
     left: u64,
     packing: Packing,
-    /// The last record that was read.
-    last: Arc<Mutex<SequenceNumber>>,
 }
 
 /// How records lie in an object.
@@ -36,17 +33,12 @@ enum Packing {
 
 impl Contents {
     /// The records from a place on, as many as the object takes.
-    pub(super) fn new(
-        streams: Arc<dyn StreamStore>,
-        (stream, shard, at): (StreamName, ShardId, Position),
-        definition: &Definition,
-        last: Arc<Mutex<SequenceNumber>>,
-    ) -> Self {
+    pub(super) fn new(reader: Reader, at: Position, definition: &Definition) -> Self {
         let packing = match definition.gzip {
             true => Packing::Gzip(Box::new(GzEncoder::new(Vec::new(), Compression::default()))),
             false => Packing::Plain,
         };
-        Contents { streams, stream, shard, at, left: definition.size_mib << 20, packing, last }
+        Contents { reader, at, left: definition.size_mib << 20, packing }
     }
 
     /// The same as the body of a blob.
@@ -61,12 +53,9 @@ impl Contents {
 
     /// The next piece of the object, and what remains.
     async fn piece(mut self) -> Result<(Bytes, Option<Contents>), Error> {
-        let bytes = usize::try_from(self.left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        let bytes = usize::try_from(self.left).unwrap_or(usize::MAX).min(READ_BYTES);
         let limit = ReadLimit { bytes, ..ReadLimit::default() };
-        let batch = self.streams.read(&self.stream, &self.shard, self.at, limit).await?;
-        if let Some(last) = batch.records.last() {
-            *self.last.lock() = last.sequence;
-        }
+        let batch = self.reader.read(self.at, limit).await?;
         let mut data = Vec::with_capacity(batch.records.iter().map(|record| record.data.len()).sum());
         batch.records.iter().for_each(|record| data.extend_from_slice(&record.data));
         self.left = self.left.saturating_sub(data.len() as u64);

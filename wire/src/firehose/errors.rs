@@ -38,6 +38,15 @@ pub(super) fn in_use(name: &str) -> Fault {
     Fault::client("ResourceInUseException", message)
 }
 
+/// Records wait that cannot be delivered, so the delivery stream is not deleted.
+pub(super) fn undelivered(name: &str, why: &Error) -> Fault {
+    let message = format!(
+        "Firehose {name} under accountId {ACCOUNT} has records that cannot be delivered: {why}. They are tried again; to \
+         give them up, delete it with AllowForceDelete."
+    );
+    Fault::client("ResourceInUseException", message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

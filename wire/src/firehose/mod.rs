@@ -17,6 +17,7 @@ mod delivery;
 mod errors;
 mod object;
 mod prefix;
+mod reading;
 mod state;
 mod tags;
 

@@ -52,6 +52,7 @@ pub(super) async fn append(
     found: &Definition,
     records: Vec<Bytes>,
 ) -> Result<Vec<Result<SequenceNumber, Error>>, Fault> {
+    let _open = context.firehose.putting(&found.name).await;
     buffer::append(&context.ports, &found.name, records).await.map_err(|error| match error {
         Error::StreamNotFound(_) => not_found(&found.name),
         other => fault(other),

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_model::SequenceNumber;
 use parking_lot::Mutex;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use super::definition::Definition;
 
@@ -15,6 +17,11 @@ pub(crate) struct State {
     /// Each is held by whoever makes, delivers or deletes the delivery stream, so that nothing is delivered twice at the same
     /// time.
     delivering: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    /// Each is shared by those who put records, and held by whoever deletes the delivery stream while it delivers the last of
+    /// them.
+    putting: Mutex<HashMap<String, Arc<RwLock<()>>>>,
+    /// Up to where damage was told.
+    told: Mutex<HashMap<String, SequenceNumber>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +41,35 @@ impl State {
             delivering.entry(name.to_owned()).or_default().clone()
         };
         lock.lock_owned().await
+    }
+
+    /// Keeps the delivery stream from being deleted while records are put.
+    pub(super) async fn putting(&self, name: &str) -> OwnedRwLockReadGuard<()> {
+        self.door(name).read_owned().await
+    }
+
+    /// Waits for those who put records, and lets nobody else put any.
+    pub(super) async fn closed(&self, name: &str) -> OwnedRwLockWriteGuard<()> {
+        self.door(name).write_owned().await
+    }
+
+    fn door(&self, name: &str) -> Arc<RwLock<()>> {
+        let mut putting = self.putting.lock();
+        match putting.get(name) {
+            Some(door) => door.clone(),
+            None => putting.entry(name.to_owned()).or_default().clone(),
+        }
+    }
+
+    /// Notes that damage was met up to a number; false if it was before.
+    pub(super) fn tell_damage(&self, name: &str, resume_at: SequenceNumber) -> bool {
+        let mut told = self.told.lock();
+        let before = told.get(name).copied();
+        let new = before.is_none_or(|before| before < resume_at);
+        if new {
+            told.insert(name.to_owned(), resume_at);
+        }
+        new
     }
 
     /// Records were taken.
@@ -75,6 +111,8 @@ impl State {
     /// The delivery stream is gone.
     pub(super) fn forget(&self, name: &str) {
         self.waiting.lock().remove(name);
+        self.putting.lock().remove(name);
+        self.told.lock().remove(name);
     }
 }
 
@@ -93,6 +131,33 @@ mod tests {
         drop((one, other));
         drop(state.delivering("one").now_or_never().expect("nobody has it"));
         assert!(state.delivering.lock().len() <= 1, "locks that nobody has are forgotten");
+    }
+
+    #[tokio::test]
+    async fn whoever_deletes_waits_for_those_who_put_and_keeps_others_out() {
+        use futures_util::FutureExt as _;
+        let state = State::default();
+        let (one, other) = (state.putting("a").await, state.putting("a").now_or_never());
+        assert!(other.is_some(), "puts do not hold up each other");
+        assert!(state.closed("a").now_or_never().is_none(), "somebody puts");
+        drop((one, other));
+        let closed = state.closed("a").now_or_never().expect("nobody puts");
+        assert!(state.putting("a").now_or_never().is_none(), "it is being deleted");
+        assert!(state.putting("b").now_or_never().is_some(), "it is another one");
+        drop(closed);
+        state.forget("a");
+        state.forget("b");
+        assert!(state.putting.lock().is_empty());
+    }
+
+    #[test]
+    fn damage_is_told_once() {
+        let (state, number) = (State::default(), |number| SequenceNumber::from_u128(number));
+        assert!(state.tell_damage("a", number(7)) && state.tell_damage("b", number(7)));
+        assert!(!state.tell_damage("a", number(7)) && !state.tell_damage("a", number(5)));
+        assert!(state.tell_damage("a", number(9)));
+        state.forget("a");
+        assert!(state.tell_damage("a", number(7)), "it is a younger one of its name");
     }
 
     #[test]

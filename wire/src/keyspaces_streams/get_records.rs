@@ -12,6 +12,7 @@ use super::stream::table_name;
 use crate::context::Context;
 use crate::dynamodb_streams::iterator::Place;
 use crate::dynamodb_streams::numbers::sequence_text;
+use crate::dynamodb_streams::reading::read;
 use crate::fault::Fault;
 use crate::time::Time;
 use crate::validation::Validation;
@@ -58,16 +59,15 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let iterator = request.shard_iterator.as_deref().unwrap_or_default();
     let place = Place::open(context, ITERATOR, iterator).await.map_err(retold)?;
     let limit = ReadLimit { records: request.max_results.unwrap_or(RESULTS_MAX) as usize, bytes: BYTES_MAX };
-    let changes = context.ports.tables.changes();
-    let batch = changes.read(&place.stream, &place.shard, place.position, limit).await.map_err(fault)?;
+    let (source, from) = (context.ports.tables.changes(), (&place.stream, &place.shard));
+    let (changes, next) = read(source, from, place.position, limit).await.map_err(fault)?;
     place.check_trimmed(context).await.map_err(retold)?;
-    let shape = match batch.records.is_empty() {
+    let shape = match changes.is_empty() {
         true => None,
         false => shape(context, &place).await?,
     };
-    let records =
-        batch.records.iter().map(|record| body(record, shape.as_ref())).collect::<Result<_, _>>()?;
-    let next = match batch.next {
+    let records = changes.iter().map(|(record, change)| body(record, change, shape.as_ref())).collect();
+    let next = match next {
         Next::At(position) => Some(Place { position, ..place }.seal(context, ITERATOR).await?),
         Next::Ended(_) => None,
     };
@@ -83,11 +83,10 @@ async fn shape(context: &Context, place: &Place) -> Result<Option<KeyspaceShape>
     }
 }
 
-fn body(record: &Record, shape: Option<&KeyspaceShape>) -> Result<RecordBody, Fault> {
-    let change = Change::decode(&record.data).map_err(fault)?;
+fn body(record: &Record, change: &Change, shape: Option<&KeyspaceShape>) -> RecordBody {
     let image = change.new.as_ref().or(change.old.as_ref());
     let (partition_keys, clustering_keys) = keys(&change.keys, image, shape);
-    Ok(RecordBody {
+    RecordBody {
         event_version: "1.0",
         created_at: Time(change.at),
         origin: if change.expired { "TTL" } else { "USER" },
@@ -96,5 +95,5 @@ fn body(record: &Record, shape: Option<&KeyspaceShape>) -> Result<RecordBody, Fa
         new_image: change.new.as_ref().map(|item| row(item, &change.keys, shape)),
         old_image: change.old.as_ref().map(|item| row(item, &change.keys, shape)),
         sequence_number: sequence_text(record.sequence),
-    })
+    }
 }

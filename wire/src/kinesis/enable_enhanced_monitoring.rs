@@ -1,23 +1,15 @@
-//! EnableEnhancedMonitoring. What is switched on is kept and shown; numbers of shards are on the monitor in any case.
+//! EnableEnhancedMonitoring. What is switched on is counted from then on, and stands in `/metrics` (`shard_numbers`).
 
 use serde::{Deserialize, Serialize};
 
 use super::settings;
+use super::shard_numbers::METRICS;
 use super::stream::{self, resolve};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::validation::Validation;
 
-/// Metrics that can be switched on.
-const METRICS: &[&str] = &[
-    "IncomingBytes",
-    "IncomingRecords",
-    "OutgoingBytes",
-    "OutgoingRecords",
-    "WriteProvisionedThroughputExceeded",
-    "ReadProvisionedThroughputExceeded",
-    "IteratorAgeMilliseconds",
-];
+/// All metrics.
 const ALL: &str = "ALL";
 
 /// What both operations on metrics are asked.

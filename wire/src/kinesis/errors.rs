@@ -6,6 +6,9 @@ use anabranch_model::{Error, ShardId, StreamName};
 use crate::context::ACCOUNT;
 use crate::fault::Fault;
 
+/// The code of what comes too fast.
+pub(super) const THROTTLED: &str = "ProvisionedThroughputExceededException";
+
 /// What Kinesis says about an error.
 pub(super) fn fault(error: Error) -> Fault {
     if let Some(fault) = Fault::of_server(&error) {
@@ -20,7 +23,7 @@ pub(super) fn fault(error: Error) -> Fault {
         Error::ShardClosed(shard) => {
             in_use(format!("Shard {shard} is closed: it was split or merged already."))
         }
-        Error::Throttled { .. } => Fault::client("ProvisionedThroughputExceededException", error.to_string()),
+        Error::Throttled { .. } => Fault::client(THROTTLED, error.to_string()),
         Error::LimitExceeded(message) => Fault::client("LimitExceededException", message),
         other => invalid(other.to_string()),
     }

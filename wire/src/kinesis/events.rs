@@ -147,8 +147,8 @@ impl Events {
     }
 
     async fn send(&mut self, mut rest: Rest) -> Step {
-        let encryption = match settings::encryption_of_records(&self.context, &self.stream).await {
-            Ok(encryption) => encryption,
+        let encryption = match settings::of_records(&self.context, &self.stream).await {
+            Ok(settings) => settings.key_id.is_some().then_some("KMS"),
             Err(fault) => return Step::Exception(for_events(fault)),
         };
         let (mut records, mut bytes, mut last) = (Vec::new(), 0, None);

@@ -9,10 +9,11 @@ use futures_util::stream;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::errors::{fault, invalid, of_shard};
+use super::errors::{THROTTLED, fault, invalid, of_shard};
 use super::iterator::Place;
 use super::pieces::{Language, Pieces};
 use super::settings;
+use super::shard_numbers::ShardNumbers;
 use super::shards::{self, ChildShard};
 use super::stream::of_arn;
 use crate::answer::Answer;
@@ -82,10 +83,15 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     check_arn(&place.stream, request.stream_arn.as_deref())?;
     let records = request.limit.map_or(READ_RECORDS_MAX, |limit| limit as usize);
     let limit = ReadLimit { records, ..ReadLimit::default() };
-    let batch = read(context, &place.stream, &place.shard, place.position, limit)
-        .await
-        .map_err(|fault| of_shard(fault, &place.stream, &place.shard))?;
-    let encryption = settings::encryption_of_records(context, &place.stream).await?;
+    let read = read(context, &place.stream, &place.shard, place.position, limit).await;
+    if read.as_ref().is_err_and(|fault| fault.code == THROTTLED) {
+        let settings = settings::of_records(context, &place.stream).await?;
+        ShardNumbers::of(&place.stream, &settings).have_refused_read(&place.shard);
+    }
+    let batch = read.map_err(|fault| of_shard(fault, &place.stream, &place.shard))?;
+    let settings = settings::of_records(context, &place.stream).await?;
+    ShardNumbers::of(&place.stream, &settings).have_read(&place.shard, &batch);
+    let encryption = settings.key_id.is_some().then_some("KMS");
     let (next_shard_iterator, child_shards) = match batch.next {
         Next::At(position) => (Some(Place { position, ..place }.seal(context).await?), None),
         Next::Ended(ids) => (None, Some(shards::children(context, &place.stream, &place.shard, &ids).await?)),
@@ -96,7 +102,7 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
 }
 
 /// Reads from a position. Behind damaged records it goes on, because no other answer would ever let a reader pass them.
-pub(super) async fn read(
+async fn read(
     context: &Context,
     stream: &StreamName,
     shard: &ShardId,

@@ -1,6 +1,6 @@
 //! GetShardIterator.
 
-use anabranch_model::{Next, Position, ReadLimit, Shard, StreamName};
+use anabranch_model::{Position, Shard, StreamName};
 use serde::{Deserialize, Serialize};
 
 use super::errors::{fault, invalid, of_shard};
@@ -82,7 +82,8 @@ fn check_arrived(context: &Context, position: Position) -> Result<(), Fault> {
     }
 }
 
-/// A position that means the same whenever it is read: the newest record is that of now.
+/// A position that means the same whenever it is read: the newest record is that of now. Nothing is read for it, because
+/// only reads count against the limits of a shard.
 async fn settled(
     context: &Context,
     stream: &StreamName,
@@ -90,16 +91,10 @@ async fn settled(
     position: Position,
 ) -> Result<Position, Fault> {
     match position {
-        Position::Latest => {
-            let limit = ReadLimit { records: 1, bytes: 1 };
-            let batch =
-                context.ports.streams.read(stream, &shard.id, position, limit).await.map_err(fault)?;
-            Ok(match (batch.next, shard.ends_before) {
-                (Next::At(position), _) => position,
-                (Next::Ended(_), Some(end)) => Position::At(end),
-                (Next::Ended(_), None) => Position::Latest,
-            })
-        }
+        Position::Latest => match shard.ends_before {
+            Some(end) => Ok(Position::At(end)),
+            None => context.ports.streams.settle(stream, &shard.id, position).await.map_err(fault),
+        },
         Position::At(sequence) | Position::After(sequence) => match shard.ends_before {
             Some(end) if sequence >= end => Err(invalid(format!(
                 "StartingSequenceNumber {sequence} used in GetShardIterator on shard {} in stream {stream} under account \

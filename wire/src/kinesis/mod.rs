@@ -11,6 +11,7 @@ mod pieces;
 mod position;
 mod records;
 mod settings;
+mod shard_numbers;
 mod shards;
 
 mod consumer;

@@ -6,6 +6,7 @@ use super::errors::fault;
 use super::position::SEQUENCE;
 use super::records::Incoming;
 use super::settings;
+use super::shard_numbers::ShardNumbers;
 use super::state::check_usable;
 use super::stream::resolve;
 use crate::binary::Binary;
@@ -52,7 +53,10 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     validation.done()?;
     check_usable(context, &stream).await?;
     let record = incoming.into_record()?;
+    let numbers = ShardNumbers::of(&stream, &settings);
+    let sizes = numbers.sizes(std::slice::from_ref(&record));
     let mut results = context.ports.streams.append(&stream, vec![record]).await.map_err(fault)?;
+    numbers.have_put(&sizes, &results);
     let result = results.pop().ok_or_else(|| Fault::server("InternalFailure", "the record has no result"))?;
     let appended = result.map_err(fault)?;
     Ok(Response {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::errors::{fault, invalid};
 use super::records::Incoming;
 use super::settings;
+use super::shard_numbers::ShardNumbers;
 use super::state::check_usable;
 use super::stream::resolve;
 use crate::binary::Binary;
@@ -65,7 +66,10 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let settings = settings::load(context, &stream).await?;
     let records = admitted(&mut validation, incoming, settings.record_bytes_max())?;
     check_usable(context, &stream).await?;
+    let numbers = ShardNumbers::of(&stream, &settings);
+    let sizes = numbers.sizes(&records);
     let results = context.ports.streams.append(&stream, records).await.map_err(fault)?;
+    numbers.have_put(&sizes, &results);
     let failed = results.iter().filter(|result| result.is_err()).count();
     Ok(Response {
         failed_record_count: failed,

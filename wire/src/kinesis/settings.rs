@@ -83,18 +83,14 @@ pub(super) async fn load_listed(context: &Context, stream: &StreamName) -> Resul
     }
 }
 
-/// How the records of a stream are said to be encrypted. Where its settings are lost nobody knows, and nothing is said: its records
-/// can be read all the same.
-pub(super) async fn encryption_of_records(
-    context: &Context,
-    stream: &StreamName,
-) -> Result<Option<&'static str>, Fault> {
+/// The settings of a stream whose records are read. Where they are lost nobody knows them, and its records can be read all
+/// the same.
+pub(super) async fn of_records(context: &Context, stream: &StreamName) -> Result<Settings, Fault> {
     let owner = Owner::Stream(stream.clone());
-    let settings = match context.ports.admin.document(&owner, KIND, NAME).await {
-        Err(Error::Corrupt(_)) => return Ok(None),
-        document => decode(stream, document.map_err(fault)?)?,
-    };
-    Ok(settings.key_id.map(|_| "KMS"))
+    match context.ports.admin.document(&owner, KIND, NAME).await {
+        Err(Error::Corrupt(_)) => Ok(Settings::default()),
+        document => decode(stream, document.map_err(fault)?),
+    }
 }
 
 fn decode(stream: &StreamName, document: Option<Bytes>) -> Result<Settings, Fault> {

@@ -1,4 +1,5 @@
-//! StartStreamEncryption. The key is kept and shown with every record; what the disk holds is as safe as the disk.
+//! StartStreamEncryption. The key is kept and shown with every record, and nothing is encrypted with it: what the disk holds is
+//! as safe as the disk. The documentation says so.
 
 use serde::Deserialize;
 

@@ -8,14 +8,13 @@
 
 use std::time::Duration;
 
-use anabranch_model::{Next, Position, ReadLimit, SequenceNumber, Shard, ShardId, StreamName};
+use anabranch_model::{Position, SequenceNumber, Shard, ShardId, StreamName};
 use http::Response;
 use serde::Deserialize;
 
 use super::consumer;
 use super::errors::{fault, in_use};
 use super::events::Events;
-use super::get_records::read;
 use super::state::check_usable;
 use super::stream::check_name;
 use super::{position, shards};
@@ -96,22 +95,18 @@ fn refused(stream: &StreamName, shard: &ShardId) -> Fault {
 }
 
 /// The number behind which the records of a position begin. It is told before the first record is there, so that a
-/// client can go on from it.
+/// client can go on from it, and nothing is read for it: a subscriber has a shard to itself.
 async fn number_before(
     context: &Context,
     stream: &StreamName,
     shard: &Shard,
     position: Position,
 ) -> Result<SequenceNumber, Fault> {
-    let limit = ReadLimit { records: 1, bytes: 1 };
-    let batch = read(context, stream, &shard.id, position, limit).await?;
-    if let Some(first) = batch.records.first() {
-        return Ok(shards::before(first.sequence));
-    }
-    Ok(match (batch.next, shard.ends_before) {
-        (Next::At(Position::At(number)), _) => shards::before(number),
-        (Next::At(Position::After(number)), _) => number,
-        (Next::Ended(_), Some(end)) => shards::before(end),
+    let settled = context.ports.streams.settle(stream, &shard.id, position).await.map_err(fault)?;
+    Ok(match (settled, shard.ends_before) {
+        (Position::At(number), _) => shards::before(number),
+        (Position::After(number), _) => number,
+        (_, Some(end)) => shards::before(end),
         _ => shards::before(shard.starts_at),
     })
 }

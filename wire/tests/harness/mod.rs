@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{Engine, SystemClock, SystemDisk};
-use anabranch_model::{Clock, Result, Timestamp};
+use anabranch_model::{Admin, Clock, Document, Error, Owner, Page, Result, Timestamp};
 use anabranch_wire::{Keys, Memory, Options, Ports, Reservation, Wire};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -64,11 +64,87 @@ impl Memory for Plenty {
     }
 }
 
+/// The documents of a server that can be told to die at one of its writes. From then on it writes none.
+#[derive(Clone)]
+pub struct Mortal {
+    engine: Engine,
+    death: Arc<Mutex<Option<Death>>>,
+}
+
+/// When a server dies.
+#[derive(Clone, Copy, Debug)]
+pub struct Death {
+    /// Writes that it is still granted.
+    pub writes: usize,
+    /// Whether what the write says is kept that it dies at.
+    pub behind: bool,
+}
+
+impl Mortal {
+    fn new(engine: &Engine) -> Self {
+        Mortal { engine: engine.clone(), death: Arc::default() }
+    }
+
+    /// Counts a write; false if nothing comes of it.
+    fn lives(&self) -> bool {
+        match &mut *self.death.lock() {
+            None => true,
+            Some(Death { writes: 0, .. }) => false,
+            Some(Death { writes, .. }) => {
+                *writes -= 1;
+                true
+            }
+        }
+    }
+
+    async fn write<T>(&self, write: impl Future<Output = Result<T>>) -> Result<T> {
+        if self.lives() {
+            return write.await;
+        }
+        let last = self.death.lock().replace(Death { writes: 0, behind: false });
+        if last.is_some_and(|death| death.behind) {
+            write.await?;
+        }
+        Err(Error::Stopped("the server has died".to_owned()))
+    }
+}
+
+#[async_trait]
+impl Admin for Mortal {
+    async fn put_documents(&self, owner: &Owner, kind: &str, documents: Vec<Document>) -> Result<()> {
+        self.write(self.engine.put_documents(owner, kind, documents)).await
+    }
+
+    async fn put_document_if_absent(&self, owner: &Owner, kind: &str, document: Document) -> Result<bool> {
+        self.write(self.engine.put_document_if_absent(owner, kind, document)).await
+    }
+
+    async fn document(&self, owner: &Owner, kind: &str, name: &str) -> Result<Option<Bytes>> {
+        self.engine.document(owner, kind, name).await
+    }
+
+    async fn documents(
+        &self,
+        owner: &Owner,
+        kind: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<Document>> {
+        self.engine.documents(owner, kind, after, limit).await
+    }
+
+    async fn delete_documents(&self, owner: &Owner, kind: &str, names: Vec<String>) -> Result<()> {
+        self.write(self.engine.delete_documents(owner, kind, names)).await
+    }
+}
+
 /// The server and its client.
 pub struct Harness {
     pub clock: MovedClock,
     pub address: SocketAddr,
     pub engine: Engine,
+    shard_limits: bool,
+    documents: Mortal,
     transition: Duration,
     keys: Keys,
     folder: TempDir,
@@ -86,23 +162,47 @@ impl Harness {
 
     /// Starts a server whose resources take some time to get ready.
     pub async fn with_transition(transition: Duration) -> Self {
-        Harness::with(transition, Keys::default()).await
+        Harness::with(transition, Keys::default(), false).await
+    }
+
+    /// Starts a server whose shards have the limits of Kinesis.
+    pub async fn with_shard_limits() -> Self {
+        Harness::with(Duration::ZERO, Keys::default(), true).await
     }
 
     /// Starts a server that lets in only what is signed with one of these keys.
     pub async fn with_keys(keys: Keys) -> Self {
-        Harness::with(Duration::ZERO, keys).await
+        Harness::with(Duration::ZERO, keys, false).await
     }
 
-    async fn with(transition: Duration, keys: Keys) -> Self {
+    async fn with(transition: Duration, keys: Keys, shard_limits: bool) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let clock = MovedClock::new();
-        let engine = open(folder.path(), &clock);
-        let (address, serving, stop) = serve(&engine, &clock, transition, &keys).await;
+        let engine = open(folder.path(), &clock, shard_limits);
+        let documents = Mortal::new(&engine);
+        let (address, serving, stop) = serve(&engine, &documents, &clock, transition, &keys).await;
         let connector = HttpConnector::new();
         let http1 = Client::builder(TokioExecutor::new()).build(connector.clone());
         let http2 = Client::builder(TokioExecutor::new()).http2_only(true).build(connector);
-        Harness { clock, address, engine, transition, keys, folder, serving, stop, http1, http2 }
+        Harness {
+            clock,
+            address,
+            engine,
+            shard_limits,
+            documents,
+            transition,
+            keys,
+            folder,
+            serving,
+            stop,
+            http1,
+            http2,
+        }
+    }
+
+    /// The server dies at one of the next writes of a document.
+    pub fn dies(&self, death: Death) {
+        *self.documents.death.lock() = Some(death);
     }
 
     /// Ends the server without a word and starts it again on what is left.
@@ -112,14 +212,40 @@ impl Harness {
 
     /// The same, with something done to the folder before it starts again.
     pub async fn crash_and(self, change: impl FnOnce(&Path)) -> Self {
-        let Harness { clock, engine, transition, keys, folder, serving, http1, http2, .. } = self;
+        let Harness {
+            clock,
+            engine,
+            shard_limits,
+            documents,
+            transition,
+            keys,
+            folder,
+            serving,
+            http1,
+            http2,
+            ..
+        } = self;
         serving.abort();
         let _ = serving.await;
-        drop(engine);
+        drop((engine, documents));
         change(folder.path());
-        let engine = open(folder.path(), &clock);
-        let (address, serving, stop) = serve(&engine, &clock, transition, &keys).await;
-        Harness { clock, address, engine, transition, keys, folder, serving, stop, http1, http2 }
+        let engine = open(folder.path(), &clock, shard_limits);
+        let documents = Mortal::new(&engine);
+        let (address, serving, stop) = serve(&engine, &documents, &clock, transition, &keys).await;
+        Harness {
+            clock,
+            address,
+            engine,
+            shard_limits,
+            documents,
+            transition,
+            keys,
+            folder,
+            serving,
+            stop,
+            http1,
+            http2,
+        }
     }
 
     /// Changes a byte of each of these texts where they lie on the disk.
@@ -151,7 +277,7 @@ impl Harness {
     /// The same stores without a port, as a server that was told to stop: nothing waits for news.
     pub fn stopped_wire(&self, keys: &Keys) -> Wire {
         let (_, stop) = watch::channel(true);
-        wire(&self.engine, &self.clock, Duration::ZERO, keys, stop)
+        wire(&self.engine, &self.documents, &self.clock, Duration::ZERO, keys, stop)
     }
 
     /// Tells the server to stop, as a signal would.
@@ -222,20 +348,21 @@ pub async fn whole(response: Response<Incoming>) -> (StatusCode, HeaderMap, Byte
     (parts.status, parts.headers, bytes)
 }
 
-fn open(folder: &Path, clock: &MovedClock) -> Engine {
+fn open(folder: &Path, clock: &MovedClock, shard_limits: bool) -> Engine {
     let disk = SystemDisk::open(folder).expect("the folder opens");
-    let options = anabranch_engine::Options::default();
+    let options = anabranch_engine::Options { shard_limits, ..anabranch_engine::Options::default() };
     Engine::open(Arc::new(disk), Arc::new(clock.clone()), options).expect("the directory opens")
 }
 
 async fn serve(
     engine: &Engine,
+    documents: &Mortal,
     clock: &MovedClock,
     transition: Duration,
     keys: &Keys,
 ) -> (SocketAddr, JoinHandle<()>, watch::Sender<bool>) {
     let (stop, stopped) = watch::channel(false);
-    let wire = Arc::new(wire(engine, clock, transition, keys, stopped));
+    let wire = Arc::new(wire(engine, documents, clock, transition, keys, stopped));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let serving = tokio::spawn(async move {
@@ -259,6 +386,7 @@ async fn serve(
 
 fn wire(
     engine: &Engine,
+    documents: &Mortal,
     clock: &MovedClock,
     transition: Duration,
     keys: &Keys,
@@ -270,8 +398,8 @@ fn wire(
             streams: store.clone(),
             queues: store.clone(),
             tables: store.clone(),
-            blobs: store.clone(),
-            admin: store,
+            blobs: store,
+            admin: Arc::new(documents.clone()),
         },
         clock: Arc::new(clock.clone()),
         memory: Arc::new(Plenty),

@@ -84,7 +84,7 @@ pub async fn latest_returns_only_what_comes_later(trial: Trial) {
     trial.same("children behind latest", trial.children(&latest.next), super::trial::sorted(children.into()));
 }
 
-/// `next` is never `Latest`: reading from it twice gives the same.
+/// `next` is never `Latest`, and neither is what a position is settled to: reading from it twice gives the same.
 pub async fn a_resolved_position_stays_resolved(trial: Trial) {
     let (stream, shard) = trial.single_shard().await;
     let mut positions = Vec::new();
@@ -97,6 +97,9 @@ pub async fn a_resolved_position_stays_resolved(trial: Trial) {
                 format!("reading from {from:?} goes on at {position:?}"),
             );
             positions.push((position, round * 5));
+            let settled = trial.settle(&stream, &shard, from).await;
+            trial.holds(settled != Position::Latest, format!("{from:?} is settled to {settled:?}"));
+            positions.push((settled, if from == Position::Latest { round * 5 } else { 0 }));
         }
         trial.write(&stream, some_records(&format!("{round}"), 5)).await;
     }

@@ -55,6 +55,9 @@ pub async fn at_timestamp_starts_with_the_first_arrival(trial: Trial) {
         let read = trial.read_on(&stream, &shard, Position::AtTimestamp(moment)).await.records;
         let expected: Vec<Record> = all.iter().filter(|record| record.arrival >= moment).cloned().collect();
         trial.same(format!("records from {moment:?}"), gist(&read), gist(&expected));
+        let settled = trial.settle(&stream, &shard, Position::AtTimestamp(moment)).await;
+        let read = trial.read_on(&stream, &shard, settled).await.records;
+        trial.same(format!("records from {settled:?}, for {moment:?}"), gist(&read), gist(&expected));
     }
 }
 

@@ -157,6 +157,11 @@ impl Trial {
         shard.range.unwrap_or_else(|| self.fail(format!("shard {} of a stream has no hash range", shard.id)))
     }
 
+    pub async fn settle(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Position {
+        let settled = self.store().settle(stream, shard, from).await;
+        self.ok(format!("settle {from:?} in {shard}"), settled)
+    }
+
     pub async fn read(
         &self,
         stream: &StreamName,
