@@ -1,7 +1,7 @@
 //! What readers get where a record of a stream of changes is damaged.
 
 use anabranch_model::table::{ChangeView, Item, KeyKind, KeySchema, TableOptions, Write};
-use anabranch_model::{ShardSource, TableName, TableStore};
+use anabranch_model::{TableName, TableStore};
 use anabranch_sim::{SimClock, SimDisk};
 
 use super::*;
@@ -79,9 +79,9 @@ async fn the_neighbours_of_a_damaged_record_stay_readable() {
     clock.advance(Duration::from_secs(10));
     let now = engine.core().clock.now();
     put(&engine, 3).await;
-    let read =
-        engine.changes().read(&log(&engine).name, &id, Position::AtTimestamp(now), ReadLimit::default());
-    assert_eq!(read.await.expect("a batch").records.len(), 1);
+    let (name, from) = (log(&engine).name.clone(), Position::AtTimestamp(now));
+    let read = engine.changes().read(&name, &id, from, ReadLimit::default()).await;
+    assert_eq!(read.expect("a batch").records.len(), 1);
 
     // What has expired goes, damaged or not.
     let snapshot = engine.core().rows.snapshot().expect("a snapshot");
