@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use anabranch_model::{Error, Result, ShardGraph, ShardId};
+use futures_util::{TryStreamExt, stream};
 use smol_str::SmolStr;
 
 use crate::consumer::Ending;
@@ -18,6 +19,9 @@ use crate::shards;
 /// How often in a row a lease must contradict its shard before it is believed to be of an earlier stream.
 const CONTRADICTIONS_MIN: u32 = 3;
 
+/// Leases that are made side by side. A stream may have thousands of shards, and a write takes milliseconds; more at once
+/// would only wait for each other.
+const CREATIONS_MAX: usize = 32;
 /// How often in a row a stream must not be found before it is believed to be gone.
 const ABSENCES_MIN: u32 = 3;
 
@@ -175,12 +179,7 @@ impl Coordinator {
             let leases = self.ports.table.leases().await?;
             let leases: HashMap<_, _> = leases.into_iter().map(|lease| (lease.key.clone(), lease)).collect();
             self.bury(&graph, &leases, choice).await?;
-            for lease in shards::missing(&graph, &leases, choice, self.settings.initial) {
-                let lease = Lease { counter: self.settings.first_counter(), ..lease };
-                if self.ports.table.create(&lease).await? {
-                    tracing::info!(lease = %lease.key, checkpoint = %lease.checkpoint, "made a lease");
-                }
-            }
+            self.create(shards::missing(&graph, &leases, choice, self.settings.initial)).await?;
             if leads {
                 self.tidy(&graph, &leases, choice).await?;
             }
@@ -199,6 +198,21 @@ impl Coordinator {
             self.ending = Some(Ending::Gone);
         }
         Ok(())
+    }
+
+    /// Makes leases, in no particular order: none of them waits for another. What somebody else was quicker to make is there as
+    /// well.
+    async fn create(&self, leases: Vec<Lease>) -> Result<()> {
+        let leases = stream::iter(leases.into_iter().map(Ok));
+        leases
+            .try_for_each_concurrent(CREATIONS_MAX, |lease| async move {
+                let lease = Lease { counter: self.settings.first_counter(), ..lease };
+                if self.ports.table.create(&lease).await? {
+                    tracing::info!(lease = %lease.key, checkpoint = %lease.checkpoint, "made a lease");
+                }
+                Ok(())
+            })
+            .await
     }
 
     /// Shards that retention removed before they were read: their children begin, and their leases go.
