@@ -238,7 +238,11 @@ impl Coordinator {
                 }
             }
             if self.ports.table.unless_refused(write::remove(lease)).await? {
-                tracing::warn!(lease = %key, "removed the lease of a shard that is gone");
+                if let Some((_, info)) = self.place_of(lease) {
+                    metrics::trimmed(&info);
+                }
+                tracing::warn!(stream = %choice.name, %shard, checkpoint = %lease.checkpoint,
+                    "a shard was removed before it was read to its end: what is behind the checkpoint is lost");
             }
         }
         Ok(())
