@@ -38,5 +38,5 @@ pub use batcher::BatchLimits;
 pub use bot::{Bot, BotBuilder, Handle};
 pub use event::{Event, Origin, Place};
 pub use sink::{Earlier, Outcome, Sink};
-pub use source::{Changes, Queue, Shards, Source};
+pub use source::{Changes, Lineage, Queue, Shards, Source};
 pub use step::{Refusal, Step};

@@ -50,6 +50,17 @@ pub struct Consumer {
     stop: Flag,
 }
 
+/// Why a consumer has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It was stopped.
+    Stopped,
+    /// No shard of its streams is open any more, and all of them are processed to their end.
+    Finished,
+    /// A stream does not exist any more.
+    Gone,
+}
+
 /// Stops a consumer. Clones stop the same one.
 #[derive(Clone, Debug)]
 pub struct Handle {
@@ -113,7 +124,19 @@ impl Consumer {
 
     /// Reads until it is stopped. An error means that it could not begin; afterwards it goes on whatever happens.
     pub async fn run(self) -> Result<()> {
-        let Some(table) = self.open().await? else { return Ok(()) };
+        self.work(false).await.map(drop)
+    }
+
+    /// Reads until it is stopped or its streams are read to their end, as streams of changes are when they are turned off.
+    pub async fn run_to_end(self) -> Result<Ending> {
+        match self.work(true).await {
+            Err(Error::StreamNotFound(_)) => Ok(Ending::Gone),
+            ending => ending,
+        }
+    }
+
+    async fn work(self, to_end: bool) -> Result<Ending> {
+        let Some(table) = self.open().await? else { return Ok(Ending::Stopped) };
         tracing::info!(application = %self.settings.application, worker = %self.settings.worker,
             layout = ?table.layout(), "a consumer begins");
         let book = Arc::new(Book::default());
@@ -129,13 +152,13 @@ impl Consumer {
         };
         let coordinate = || {
             let (ports, settings, book) = (ports.clone(), self.settings.clone(), book.clone());
-            let mut coordinator = Coordinator::new(ports, settings, book, self.stop.clone());
+            let mut coordinator = Coordinator::new(ports, settings, book, self.stop.clone(), to_end);
             async move { coordinator.run().await }
         };
-        supervised("coordinator", coordinate).await;
+        let ending = supervised("coordinator", coordinate).await;
         drop(renewing);
         tracing::info!(worker = %self.settings.worker, "a consumer has ended");
-        Ok(())
+        Ok(ending)
     }
 
     /// Opens the tables and waits for the streams. None if the worker was stopped meanwhile.
@@ -179,8 +202,12 @@ impl Consumer {
 }
 
 /// Runs a task of ours, and again when it panics.
-async fn supervised<F: Future<Output = ()>>(task: &'static str, run: impl Fn() -> F) {
-    while let Err(panic) = AssertUnwindSafe(run()).catch_unwind().await {
+async fn supervised<F: Future>(task: &'static str, run: impl Fn() -> F) -> F::Output {
+    loop {
+        let panic = match AssertUnwindSafe(run()).catch_unwind().await {
+            Ok(ended) => return ended,
+            Err(panic) => panic,
+        };
         metrics::task_panicked(task);
         tracing::error!(task, why = panic_text(&*panic), "a task panicked; it begins anew");
         pause(RESTART_PAUSE).await;

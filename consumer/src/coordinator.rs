@@ -11,6 +11,7 @@ use anabranch_model::{Error, NextMove, Result, ShardId, ShardSource};
 use smol_str::SmolStr;
 use tokio::task::{Id, JoinError, JoinSet};
 
+use crate::consumer::Ending;
 use crate::delivery::ShardInfo;
 use crate::fetch::Memory;
 use crate::flag::Flag;
@@ -57,6 +58,10 @@ pub(crate) struct Coordinator {
     /// Leases to leave alone until a moment on the stopwatch.
     avoided: HashMap<SmolStr, Duration>,
     stop: Flag,
+    /// Whether it ends with its streams.
+    pub(crate) to_end: bool,
+    /// Set when it is over.
+    pub(crate) ending: Option<Ending>,
 }
 
 struct Running {
@@ -66,7 +71,13 @@ struct Running {
 }
 
 impl Coordinator {
-    pub(crate) fn new(ports: Ports, settings: Arc<Settings>, book: Arc<Book>, stop: Flag) -> Self {
+    pub(crate) fn new(
+        ports: Ports,
+        settings: Arc<Settings>,
+        book: Arc<Book>,
+        stop: Flag,
+        to_end: bool,
+    ) -> Self {
         Coordinator {
             ports,
             settings,
@@ -80,17 +91,22 @@ impl Coordinator {
             contested: HashSet::new(),
             avoided: HashMap::new(),
             stop,
+            to_end,
+            ending: None,
         }
     }
 
-    /// Works until the worker is stopped, and then lets every lease go.
-    pub(crate) async fn run(&mut self) {
+    /// Works until the worker is stopped or has nothing left to read, and then lets every lease go.
+    pub(crate) async fn run(&mut self) -> Ending {
         let stop = self.stop.clone();
         let mut wait = Duration::ZERO;
-        loop {
+        let ending = loop {
+            if let Some(ending) = self.ending {
+                break ending;
+            }
             tokio::select! {
                 biased;
-                () = stop.raised() => break,
+                () = stop.raised() => break Ending::Stopped,
                 Some(ended) = self.pipelines.join_next_with_id() => {
                     self.on_end(ended);
                     wait = Duration::ZERO;
@@ -101,8 +117,11 @@ impl Coordinator {
                 }
                 () = pause(wait) => wait = self.round_or_complain().await,
             }
-        }
+        };
+        // Of a stream that is gone a shard may still be under way.
+        self.stop.raise();
         self.leave().await;
+        ending
     }
 
     async fn round_or_complain(&mut self) -> Duration {
@@ -317,7 +336,7 @@ impl Coordinator {
                 }
                 self.book.remove(&key);
                 self.avoided.insert(key.clone(), now + self.settings.lease_time / 2);
-                self.due.sync_now(matches!(error, Error::ShardNotFound(..)).then_some(key));
+                self.due.sync_now(key, &error);
             }
             Ok((_, End::Broken)) => {
                 metrics::task_panicked("fetcher");

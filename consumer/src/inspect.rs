@@ -87,6 +87,20 @@ impl Application {
         Ok(made)
     }
 
+    /// Removes the leases of a stream that does not exist any more, by what stands in front of the shards in their keys.
+    /// Returns those whose shards were not processed to their end.
+    pub async fn forget(&self, identifier: &str) -> Result<Vec<Lease>> {
+        let mut unfinished = Vec::new();
+        for lease in self.leases().await? {
+            let is_of_stream = lease.stream.as_deref() == Some(identifier);
+            if is_of_stream && self.table.unless_refused(write::remove(&lease)).await? {
+                unfinished.push(lease);
+            }
+        }
+        unfinished.retain(|lease| lease.checkpoint != Checkpoint::ShardEnd);
+        Ok(unfinished)
+    }
+
     /// The checkpoint that makes a record the next one.
     pub fn before(sequence: SequenceNumber) -> Checkpoint {
         sequence.previous().map_or(Checkpoint::TrimHorizon, Checkpoint::behind)

@@ -89,7 +89,7 @@ mod name;
 mod pause;
 
 pub use acknowledge::Acknowledgement;
-pub use consumer::{Consumer, ConsumerBuilder, Handle, TABLE_TEMPLATE};
+pub use consumer::{Consumer, ConsumerBuilder, Ending, Handle, TABLE_TEMPLATE};
 pub use delivery::{Delivery, Outcome, Received, ShardInfo};
 pub use driver::{Driver, Report};
 pub use failure::{DeadLetters, FailurePolicy, Finally};

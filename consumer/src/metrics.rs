@@ -92,6 +92,12 @@ pub(crate) fn missing_payload(shard: &ShardInfo) {
     .increment(1);
 }
 
+/// Records of a shard were removed before they were read; how many is not known.
+pub(crate) fn trimmed(shard: &ShardInfo) {
+    metrics::counter!("anabranch_consumer_trimmed_total", "stream" => shard.stream.as_str().to_owned())
+        .increment(1);
+}
+
 pub(crate) fn stalled(shard: &ShardInfo) {
     metrics::counter!("anabranch_consumer_stalls_total", "stream" => shard.stream.as_str().to_owned())
         .increment(1);

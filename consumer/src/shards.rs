@@ -55,7 +55,7 @@ pub(crate) fn missing(
     let lease = |id: &ShardId| leases.get(&choice.lease_key(id));
     // One that somebody set back to its beginning is untouched again, whatever became of its children.
     let set_back = graph.iter().filter(|shard| lease(&shard.id).is_some_and(Lease::is_untouched));
-    let mut waiting: Vec<&Shard> = graph.open().chain(set_back).collect();
+    let mut waiting: Vec<&Shard> = last(graph, initial).chain(set_back).collect();
     while let Some(shard) = waiting.pop() {
         if !seen.insert(shard.id.clone()) {
             continue;
@@ -95,6 +95,25 @@ pub(crate) fn settled(
     let needless = |parent: &&ShardId| !graph.get(parent).is_some_and(|shard| matters(shard, initial));
     let parents = untouched.flat_map(|lease| &lease.parents).filter(needless);
     parents.map(|parent| choice.lease_key(parent)).filter(|key| !leases.contains_key(key)).collect()
+}
+
+/// The shards that nothing continues: those that are open, and those with which a stream has ended.
+fn last(graph: &ShardGraph, initial: InitialPosition) -> impl Iterator<Item = &Shard> {
+    let continued = |shard: &Shard| !graph.children_of(&shard.id).is_empty();
+    graph.iter().filter(move |shard| shard.is_open() || !continued(shard) && matters(shard, initial))
+}
+
+/// Whether a stream has ended and everything in it is processed.
+pub(crate) fn is_over(
+    graph: &ShardGraph,
+    leases: &HashMap<SmolStr, Lease>,
+    choice: &StreamChoice,
+    initial: InitialPosition,
+) -> bool {
+    let mut of_stream = leases.values().filter(|lease| lease.stream == choice.identifier);
+    graph.open().next().is_none()
+        && of_stream.all(|lease| lease.checkpoint == Checkpoint::ShardEnd)
+        && last(graph, initial).all(|shard| leases.contains_key(&choice.lease_key(&shard.id)))
 }
 
 /// Whether a closed shard has anything that the application wants.

@@ -5,8 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use anabranch_model::{Error, Result, ShardGraph, ShardId};
+use futures_util::{TryStreamExt, stream};
 use smol_str::SmolStr;
 
+use crate::consumer::Ending;
 use crate::coordinator::Coordinator;
 use crate::lease::take::Ready;
 use crate::lease::{Checkpoint, Lease, balance, worker, write};
@@ -16,6 +18,12 @@ use crate::shards;
 
 /// How often in a row a lease must contradict its shard before it is believed to be of an earlier stream.
 const CONTRADICTIONS_MIN: u32 = 3;
+
+/// Leases that are made side by side. A stream may have thousands of shards, and a write takes milliseconds; more at once
+/// would only wait for each other.
+const CREATIONS_MAX: usize = 32;
+/// How often in a row a stream must not be found before it is believed to be gone.
+const ABSENCES_MIN: u32 = 3;
 
 /// When the next of each is due, on the stopwatch.
 #[derive(Default)]
@@ -28,6 +36,10 @@ pub(crate) struct Due {
     settle: Duration,
     /// Shards that were found to be gone.
     gone: Vec<SmolStr>,
+    /// A shard could not be read because its stream was not found.
+    streamless: bool,
+    /// How often in a row a stream was not found.
+    absences: u32,
     /// How often a lease has contradicted its shard in a row.
     contradicted: HashMap<SmolStr, u32>,
     /// Keys of leases that are not there and need not be, as the last look at the shards showed.
@@ -39,10 +51,13 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// The shards are looked at in the next round; one of them may be gone.
-    pub(crate) fn sync_now(&mut self, gone: Option<SmolStr>) {
+    /// The shards are looked at in the next round: the one of this lease could not be read.
+    pub(crate) fn sync_now(&mut self, lease: SmolStr, error: &Error) {
         self.sync = Duration::ZERO;
-        self.gone.extend(gone);
+        match error {
+            Error::ShardNotFound(..) => self.gone.push(lease),
+            _ => self.streamless = true,
+        }
     }
 }
 
@@ -94,12 +109,15 @@ impl Coordinator {
         let leads = self.leader.leads(&self.settings);
         // An application without leases cannot wait for a leader, and whoever found a shard gone says so at once.
         let ready = Ready::new(leases, &self.due.settled);
-        let doubtful = leases.iter().any(|lease| ready.is_in_doubt(lease) && self.place_of(lease).is_some());
-        if doubtful && now >= self.due.settle {
+        let own: Vec<_> = leases.iter().filter(|lease| self.place_of(lease).is_some()).collect();
+        let doubtful = own.iter().any(|lease| ready.is_in_doubt(lease));
+        let maybe_over = self.to_end
+            && (self.due.streamless || own.iter().all(|lease| lease.checkpoint == Checkpoint::ShardEnd));
+        if (doubtful || maybe_over) && now >= self.due.settle {
             self.due.settle = now + self.settings.lease_time / 10;
             self.due.sync = Duration::ZERO;
         }
-        let urgent = leases.is_empty() || !self.due.gone.is_empty() || doubtful;
+        let urgent = own.is_empty() || !self.due.gone.is_empty() || doubtful || maybe_over;
         if (leads || urgent) && now >= self.due.sync.max(self.due.make) {
             self.due.sync = now + self.settings.sync_every;
             if let Err(error) = self.sync(leads).await {
@@ -145,13 +163,14 @@ impl Coordinator {
 
     /// Brings leases and shards together.
     async fn sync(&mut self, leads: bool) -> Result<()> {
-        let mut settled = HashSet::new();
+        let (mut settled, mut is_over, mut is_absent) = (HashSet::new(), true, false);
         for choice in self.settings.clone().streams.iter() {
             // The shards first: see `shards::missing`.
             let graph = match shards::list(&self.ports.source, choice).await {
                 Ok(graph) => graph,
                 Err(error @ (Error::StreamNotFound(_) | Error::StreamBusy(_))) => {
                     tracing::warn!(%error, "the stream cannot be read yet");
+                    (is_over, is_absent) = (false, is_absent || matches!(error, Error::StreamNotFound(_)));
                     self.due.sync = self.settings.clock.elapsed() + self.settings.lease_time / 10;
                     continue;
                 }
@@ -160,22 +179,40 @@ impl Coordinator {
             let leases = self.ports.table.leases().await?;
             let leases: HashMap<_, _> = leases.into_iter().map(|lease| (lease.key.clone(), lease)).collect();
             self.bury(&graph, &leases, choice).await?;
-            for lease in shards::missing(&graph, &leases, choice, self.settings.initial) {
-                let lease = Lease { counter: self.settings.first_counter(), ..lease };
-                if self.ports.table.create(&lease).await? {
-                    tracing::info!(lease = %lease.key, checkpoint = %lease.checkpoint, "made a lease");
-                }
-            }
+            self.create(shards::missing(&graph, &leases, choice, self.settings.initial)).await?;
             if leads {
                 self.tidy(&graph, &leases, choice).await?;
             }
             let leases = self.ports.table.leases().await?;
             let leases = leases.into_iter().map(|lease| (lease.key.clone(), lease)).collect();
             settled.extend(shards::settled(&graph, &leases, choice, self.settings.initial));
+            is_over &= shards::is_over(&graph, &leases, choice, self.settings.initial);
         }
         self.due.settled = settled;
         self.due.gone.clear();
+        self.due.streamless &= is_absent;
+        self.due.absences = if is_absent { self.due.absences + 1 } else { 0 };
+        if self.to_end && is_over {
+            self.ending = Some(Ending::Finished);
+        } else if self.to_end && self.due.absences >= ABSENCES_MIN {
+            self.ending = Some(Ending::Gone);
+        }
         Ok(())
+    }
+
+    /// Makes leases, in no particular order: none of them waits for another. What somebody else was quicker to make is there as
+    /// well.
+    async fn create(&self, leases: Vec<Lease>) -> Result<()> {
+        let leases = stream::iter(leases.into_iter().map(Ok));
+        leases
+            .try_for_each_concurrent(CREATIONS_MAX, |lease| async move {
+                let lease = Lease { counter: self.settings.first_counter(), ..lease };
+                if self.ports.table.create(&lease).await? {
+                    tracing::info!(lease = %lease.key, checkpoint = %lease.checkpoint, "made a lease");
+                }
+                Ok(())
+            })
+            .await
     }
 
     /// Shards that retention removed before they were read: their children begin, and their leases go.
@@ -201,7 +238,11 @@ impl Coordinator {
                 }
             }
             if self.ports.table.unless_refused(write::remove(lease)).await? {
-                tracing::warn!(lease = %key, "removed the lease of a shard that is gone");
+                if let Some((_, info)) = self.place_of(lease) {
+                    metrics::trimmed(&info);
+                }
+                tracing::warn!(stream = %choice.name, %shard, checkpoint = %lease.checkpoint,
+                    "a shard was removed before it was read to its end: what is behind the checkpoint is lost");
             }
         }
         Ok(())

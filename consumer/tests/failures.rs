@@ -8,14 +8,16 @@ use anabranch_consumer::{
     Checkpoint, Consumer, ConsumerBuilder, DeadLetters, Delivery, Driver, FailurePolicy, Finally, Outcome,
     StreamChoice, process_fn,
 };
-use anabranch_model::laws::reference::{SimpleQueues, SimpleStreams};
+use anabranch_model::blob::{GetOptions, ListOptions};
+use anabranch_model::laws::reference::{ReferenceBlobs, SimpleQueues, SimpleStreams};
 use anabranch_model::queue::ReceiveOptions;
 use anabranch_model::{
-    NewRecord, Position, QueueName, QueueOptions, QueueStore, ReadLimit, ShardSource, StreamName,
-    StreamOptions, StreamStore,
+    BlobStore, BucketName, NewRecord, Position, QueueName, QueueOptions, QueueStore, ReadLimit, ShardSource,
+    StreamName, StreamOptions, StreamStore,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::StreamExt;
 use parking_lot::Mutex;
 use world::{World, pause, run, seconds};
 
@@ -86,6 +88,75 @@ async fn a_poisonous_record_is_found_and_becomes_a_dead_letter() {
     assert!(letter["attempts"].as_u64().unwrap() >= 3, "{letter}");
     let lease = world.leases().await.into_values().next().unwrap();
     assert!(matches!(lease.checkpoint, Checkpoint::At { .. }));
+}
+
+/// A worker that gives two of its records up.
+async fn gives_up(world: &World, to: DeadLetters) {
+    world.put(0..20).await;
+    let seen = world.seen.clone();
+    let one = run(worker(world, Finally::DeadLetter(to), move |delivery: Delivery| {
+        let outcomes = delivery.records.iter().map(|record| match &record.data[..] {
+            b"0007" | b"0013" => Outcome::Failed(format!("no use for {:?}", record.data)),
+            _ => Outcome::Done,
+        });
+        let outcomes: Vec<_> = outcomes.collect();
+        seen.note("one", &delivery);
+        async move { outcomes }
+    }));
+    let last = async || world.seen.data().contains(&"0019".to_owned());
+    world.until("all of it", seconds(120), last).await;
+    pause(seconds(5)).await;
+    one.stop().await;
+    let lease = world.leases().await.into_values().next().unwrap();
+    assert!(matches!(lease.checkpoint, Checkpoint::At { .. }), "nothing is left: {lease:?}");
+}
+
+/// What a letter says, whatever it lies in.
+fn check_letter(letter: &serde_json::Value, data: &str) {
+    assert_eq!(letter["data"], STANDARD.encode(data), "{letter}");
+    assert_eq!((&letter["stream"], &letter["application"]), (&"orders".into(), &"app-1".into()));
+    assert_eq!(letter["shard"], "shardId-000000000000");
+    assert!(letter["error"].as_str().unwrap().contains(data), "{letter}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_letters_lie_in_a_bucket_under_the_place_of_their_record() {
+    let world = World::new(1).await;
+    let (blobs, bucket) = (ReferenceBlobs::new(), BucketName::new("dead").unwrap());
+    blobs.create_bucket(&bucket).await.unwrap();
+    let to = DeadLetters::Blobs(Arc::new(blobs.clone()), bucket.clone(), "given-up/".to_owned());
+    gives_up(&world, to).await;
+    let page = blobs.list(&bucket, ListOptions::default()).await.unwrap();
+    assert_eq!(page.entries.len(), 2);
+    for (summary, data) in page.entries.iter().zip(["0007", "0013"]) {
+        let blob = blobs.get(&bucket, &summary.key, GetOptions::default()).await.unwrap();
+        let body: Vec<_> = blob.body.map(Result::unwrap).collect().await;
+        let letter: serde_json::Value = serde_json::from_slice(&body.concat()).unwrap();
+        check_letter(&letter, data);
+        let sequence = letter["sequenceNumber"].as_str().unwrap();
+        let place = format!("given-up/orders/shardId-000000000000/{sequence}-0.json");
+        assert_eq!(summary.key.as_str(), place);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_letters_lie_in_a_stream_under_the_key_of_their_record() {
+    let world = World::new(1).await;
+    let dead = StreamName::new("dead").unwrap();
+    world.streams.create_stream(&dead, StreamOptions::default()).await.unwrap();
+    gives_up(&world, DeadLetters::Stream(Arc::new(world.streams.clone()), dead.clone())).await;
+    let mut letters = Vec::new();
+    for shard in world.streams.shards(&dead, None, 100).await.unwrap().entries {
+        let from = Position::TrimHorizon;
+        let batch = world.streams.read(&dead, &shard.id, from, ReadLimit::default()).await.unwrap();
+        letters.extend(batch.records);
+    }
+    letters.sort_by_key(|record| record.sequence);
+    assert_eq!(letters.len(), 2);
+    for (record, (key, data)) in letters.iter().zip([("key-7", "0007"), ("key-13", "0013")]) {
+        assert_eq!(record.partition_key, key);
+        check_letter(&serde_json::from_slice(&record.data).unwrap(), data);
+    }
 }
 
 /// Without a place for dead letters the shard stands still at the bad record, and the other shards do not.

@@ -10,8 +10,8 @@ use std::time::Duration;
 use anabranch_model::limits::{IN_FLIGHT_MAX, PAGE_ENTRIES_MAX};
 use anabranch_model::{
     Appended, Batch, Capabilities, Clock, Disk, Error, Follow, HashKey, NewRecord, Page, Position, ReadLimit,
-    Result, Shard as ShardView, ShardId, ShardSource, StreamName, StreamOptions, StreamStore, StreamSummary,
-    Timestamp,
+    Result, SequenceNumber, Shard as ShardView, ShardId, ShardSource, StreamName, StreamOptions, StreamStore,
+    StreamSummary, Timestamp,
 };
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -439,6 +439,10 @@ impl ShardSource for Engine {
 
     async fn settle(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Position> {
         self.inner.core.settle(stream, shard, from).await
+    }
+
+    async fn trimmed(&self, stream: &StreamName, shard: &ShardId) -> Result<Option<SequenceNumber>> {
+        self.inner.core.trimmed(stream, shard)
     }
 
     async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow> {

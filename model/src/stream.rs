@@ -135,8 +135,8 @@ pub trait ShardSource: Send + Sync {
         })
     }
 
-    /// The last record that retention has removed from a shard; none if it has removed nothing, or if the source does not
-    /// tell. Reading from there or from before goes on with the oldest record left.
+    /// The last record that retention has removed from a shard, or a number behind it and before the oldest record left; none
+    /// if it has removed nothing, or if the source does not tell. Reading from there or from before goes on with the oldest record left.
     async fn trimmed(&self, _stream: &StreamName, _shard: &ShardId) -> Result<Option<SequenceNumber>> {
         Ok(None)
     }

@@ -191,6 +191,52 @@ fn workers_on_both_roads_share_an_application() {
     assert!(leases(&data).iter().all(|lease| lease["owner"] == Value::Null), "{:?}", leases(&data));
 }
 
+/// By enhanced fan-out, over the wire: the consumer is registered under its name, what comes is pushed to the worker, and it
+/// follows a shard into its children.
+#[test]
+fn a_worker_that_fans_out_has_its_records_pushed() {
+    let (data, server) = served("1");
+    let lines = put(&data, 0..20);
+    let mut on_aws = binary();
+    let endpoint = format!("http://{}", server.listen);
+    on_aws.args(["consumer", "run", "billing", "orders", "--lease-time", "2s", "--json"]);
+    on_aws.args(["--engine", "aws", "--region", "us-east-1", "--endpoint", &endpoint]);
+    on_aws.args(["--fan-out", "billing-pushed"]);
+    on_aws.env("AWS_ACCESS_KEY_ID", "any").env("AWS_SECRET_ACCESS_KEY", "any");
+    let one = Worker::start(on_aws);
+    assert_eq!(one.next(20), lines);
+    let more = put(&data, 20..40);
+    assert_eq!(one.next(20), more, "what comes while it follows");
+    data.stream(&["split", "orders", "shardId-000000000000"]).succeeded();
+    let more = put(&data, 40..80);
+    let mut of_children = one.next(40);
+    of_children.sort();
+    assert_eq!(of_children, more);
+    let call = |operation: &str, body: &str| {
+        let target = format!("x-amz-target: Kinesis_20131202.{operation}");
+        let headers = [target.as_str(), "content-type: application/x-amz-json-1.1"];
+        http::post(server.listen, "/", &headers, body).json()
+    };
+    let described = call("DescribeStreamSummary", r#"{"StreamName":"orders"}"#);
+    let arn = &described["StreamDescriptionSummary"]["StreamARN"];
+    let listed = call("ListStreamConsumers", &format!(r#"{{"StreamARN":{arn}}}"#));
+    let consumers = listed["Consumers"].as_array().expect("a list");
+    assert_eq!(consumers.len(), 1, "{listed}");
+    assert_eq!(consumers[0]["ConsumerName"], "billing-pushed", "{listed}");
+    let metrics = http::get(server.monitor, "/metrics", &[]).body;
+    let calls = |operation: &str| {
+        let named = format!("operation=\"{operation}\"");
+        let of_operation =
+            |line: &&str| line.starts_with("anabranch_wire_calls_total") && line.contains(&named);
+        metrics.lines().any(|line| of_operation(&line))
+    };
+    assert!(calls("SubscribeToShard"), "it is pushed: {metrics}");
+    assert_eq!(one.stop().succeeded().code, 0);
+    let leases = leases(&data);
+    assert_eq!(leases.len(), 3, "{leases:?}");
+    assert!(leases.iter().all(|lease| lease["owner"] == Value::Null), "{leases:?}");
+}
+
 #[test]
 fn what_cannot_be_is_said() {
     let (data, _server) = served("1");

@@ -8,18 +8,19 @@ use std::time::Duration;
 use anabranch_consumer::{DeadLetters, FailurePolicy, Finally, InitialPosition, StreamChoice};
 use anabranch_model::table::{ChangeView, TableSummary};
 use anabranch_model::{
-    BlobStore, BucketName, Clock, Error, QueueName, QueueStore, ShardId, ShardSource, StreamName,
-    StreamStore, TableName, TableStore,
+    BlobStore, BucketName, Clock, Error, QueueName, QueueStore, ShardSource, StreamName, StreamStore,
+    TableName, TableStore,
 };
 use futures_util::future::BoxFuture;
 
 use super::error::{FlowError, Text};
+use super::lineage::{self, Current, OfKeyspace, OfTable};
 use super::spec::{BotSpec, Flow, FormatSpec, From, Reads};
 use super::telemetry::{Telemetry, TelemetrySpec};
 use crate::archive::{Batches, Blobs, Documents, Format, KeyTemplate, NO_KEYSPACE, Names, Shape};
 use crate::bot::Bot;
 use crate::sink::Sink;
-use crate::source::{Changes, Queue, Shards, Source};
+use crate::source::{Changes, Lineage, Queue, Shards, Source};
 use crate::step::Step;
 
 /// Tables of keyspaces that nobody can read but by their changes.
@@ -34,6 +35,9 @@ pub struct Keyspaces {
 /// Streams that are being looked for.
 pub type Listing = BoxFuture<'static, anabranch_model::Result<Vec<StreamName>>>;
 
+/// The streams of the changes of a table, the oldest first, with those that are written no more.
+pub type StreamsOfTable = Arc<dyn Fn(TableName) -> Listing + Send + Sync>;
+
 /// What bots work on.
 #[derive(Clone)]
 pub struct Ports {
@@ -47,6 +51,8 @@ pub struct Ports {
     pub blobs: Arc<dyn BlobStore>,
     /// Tables of keyspaces, where they are kept apart from others; otherwise they are tables like all.
     pub keyspaces: Option<Keyspaces>,
+    /// What tells of older streams of a table, where something does.
+    pub streams_of: Option<StreamsOfTable>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// What the documents of changes call the region.
@@ -73,6 +79,13 @@ struct Found {
     stream: StreamName,
     names: Names,
     documents: Documents,
+    origin: Origin,
+}
+
+/// Where the streams of changes come from.
+enum Origin {
+    Table(TableName),
+    Keyspace(Keyspaces, String, String),
 }
 
 impl Flow {
@@ -103,9 +116,12 @@ impl Assembly<'_> {
         let (source, names, last): (Source, Names, Option<Arc<dyn Step>>) = match reads {
             Reads::Table(table) => {
                 let found = self.changes(table.get_ref(), table.span()).await?;
-                let choice = self.choice(&found).await?;
-                let shards = self.shards(found.source, choice, &found.names)?;
-                (Source::Shards(shards), found.names, Some(Arc::new(found.documents)))
+                let choice = lineage::choice(&found.source, found.stream.clone()).await;
+                let choice = choice.map_err(|error| self.at(self.bot.source.span(), &error))?;
+                let mut shards = self.shards(found.source.clone(), choice, &found.names)?;
+                let (lineage, documents) = self.lineage(&found);
+                shards.lineage = Some(lineage);
+                (Source::Shards(shards), found.names, Some(documents))
             }
             Reads::Stream(name) => {
                 let refuse = |error: Error| self.at(name.span(), &error);
@@ -209,13 +225,10 @@ impl Assembly<'_> {
         };
         let names = self.names(&summary)?;
         self.bot.check_names(self.text, &names)?;
-        let shape = match summary.options.keyspace {
-            Some(shape) => Shape::Cells(Some(shape)),
-            None => Shape::Items,
-        };
+        let shape = lineage::shape(&summary);
         let documents = Documents { region: self.ports.region.clone(), view, shape };
         let source = Arc::new(Changes(self.ports.tables.clone()));
-        Ok(Found { source, stream, names, documents })
+        Ok(Found { source, stream, names, documents, origin: Origin::Table(name) })
     }
 
     fn names(&self, summary: &TableSummary) -> Result<Names, FlowError> {
@@ -255,29 +268,33 @@ impl Assembly<'_> {
         };
         let names =
             Names { keyspace: Some(keyspace.to_owned()), table: Some(table.to_owned()), ..Names::default() };
-        Ok(Found { source: keyspaces.source.clone(), stream, names, documents })
+        let origin = Origin::Keyspace(keyspaces.clone(), keyspace.to_owned(), table.to_owned());
+        Ok(Found { source: keyspaces.source.clone(), stream, names, documents, origin })
+    }
+
+    /// The streams before the one that was found and behind it, and the step that makes documents of their changes.
+    fn lineage(&self, found: &Found) -> (Arc<dyn Lineage>, Arc<Current>) {
+        let documents = Current::new(found.documents.clone());
+        let lineage: Arc<dyn Lineage> = match &found.origin {
+            Origin::Table(table) => Arc::new(OfTable {
+                tables: self.ports.tables.clone(),
+                source: found.source.clone(),
+                table: table.clone(),
+                keyspace: found.names.keyspace.clone().unwrap_or_default(),
+                listing: self.ports.streams_of.clone(),
+                documents: documents.clone(),
+            }),
+            Origin::Keyspace(keyspaces, keyspace, table) => Arc::new(OfKeyspace {
+                keyspaces: keyspaces.clone(),
+                keyspace: keyspace.clone(),
+                table: table.clone(),
+            }),
+        };
+        (lineage, documents)
     }
 
     fn is_keyspace_apart(&self) -> bool {
         self.ports.keyspaces.is_some() && self.bot.source.get_ref().keyspace.is_some()
-    }
-
-    /// Where shards are merely numbered, those of a stream that was turned on anew are called like those before: there the
-    /// keys of leases name the stream.
-    async fn choice(&self, found: &Found) -> Result<StreamChoice, FlowError> {
-        let at = || self.bot.source.span();
-        let page =
-            found.source.shards(&found.stream, None, 1).await.map_err(|error| self.at(at(), &error))?;
-        let numbered = |id: &ShardId| {
-            let digits = id.as_str().strip_prefix("shardId-");
-            digits
-                .is_some_and(|digits| digits.len() <= 12 && digits.bytes().all(|byte| byte.is_ascii_digit()))
-        };
-        let repeats = page.entries.iter().any(|shard| numbered(&shard.id));
-        Ok(StreamChoice {
-            name: found.stream.clone(),
-            identifier: repeats.then(|| found.stream.as_str().into()),
-        })
     }
 
     fn shards(

@@ -9,14 +9,15 @@
 //! ```
 //!
 //! `spec` has every word of such a file, and refuses what no setting can make right; `assemble` looks for what the file names
-//! and makes bots of it; `error` says where in the file something is wrong.
+//! and makes bots of it; `lineage` knows the streams that the changes of a table have one after the other; `error` says where in the file something is wrong.
 
 mod assemble;
 mod error;
+mod lineage;
 mod spec;
 mod telemetry;
 
-pub use assemble::{Archive, Keyspaces, Listing, Ports};
+pub use assemble::{Archive, Keyspaces, Listing, Ports, StreamsOfTable};
 pub use error::FlowError;
 pub use spec::{
     BatchSpec, BotSpec, DeadLetterSpec, FailureSpec, Flow, From, LeaseSpec, SinkSpec, SourceSpec,

@@ -1,10 +1,12 @@
 //! Where events come from: the shards of a stream, which the consumer reads, or the messages of a queue.
 
 mod changes;
+mod lineage;
 mod queue;
 mod shards;
 
 pub use changes::Changes;
+pub use lineage::Lineage;
 pub use queue::Queue;
 pub use shards::Shards;
 

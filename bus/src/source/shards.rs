@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_consumer::{
-    Consumer, Delivery, FailurePolicy, InitialPosition, Outcome as Said, Processor, ProcessorFactory,
-    Received, ShardInfo, StreamChoice,
+    Consumer, Delivery, Ending, FailurePolicy, InitialPosition, Outcome as Said, Processor, ProcessorFactory,
+    Received, ShardInfo, StreamChoice, TableNames,
 };
 use anabranch_model::{Result, ShardSource, TableStore};
 use async_trait::async_trait;
 use tokio::sync::watch;
 
+use super::lineage::{LOOK_EVERY, Lineage, Past};
 use crate::batcher::{BatchLimits, Batcher, Waiting};
 use crate::event::Event;
 use crate::line::Line;
-use crate::pause::stopped;
+use crate::pause::{pause, stopped};
 use crate::sink::Outcome;
 
 /// The longest that a call to the line takes in the eyes of the consumer. A sink that is down is waited for, and the line
@@ -32,6 +33,8 @@ pub struct Shards {
     pub source: Arc<dyn ShardSource>,
     /// Their stream.
     pub stream: StreamChoice,
+    /// What comes before it and behind its end; nothing, if the bot ends with being stopped only.
+    pub lineage: Option<Arc<dyn Lineage>>,
     /// Where the leases are kept.
     pub tables: Arc<dyn TableStore>,
     /// The table of the leases.
@@ -57,6 +60,7 @@ impl Shards {
         Shards {
             source,
             stream,
+            lineage: None,
             tables,
             lease_table: lease_table.to_owned(),
             initial: InitialPosition::TrimHorizon,
@@ -74,22 +78,74 @@ impl Shards {
         failure: FailurePolicy,
         mut stop: watch::Receiver<bool>,
     ) -> Result<()> {
-        let factory = Factory { line: line.clone(), batch, stop: stop.clone() };
+        let reader = Reader { line: &line, batch, failure: &failure, stop: stop.clone() };
+        let Some(lineage) = &self.lineage else {
+            let running = self.consumer(&reader, &self.stream, self.initial)?;
+            return running.run(stop, false).await.map(drop);
+        };
+        let names = TableNames::new(&self.lease_table, &line.bot)?;
+        let past = Past { source: &self.source, tables: &self.tables, names, lineage: &**lineage };
+        let resumed = tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return Ok(()),
+            resumed = past.resume(&self.stream) => resumed?,
+        };
+        let (mut stream, mut continues) = resumed;
+        let mut has_begun = false;
+        loop {
+            // What continues a stream is read as a whole, wherever reading began the first time.
+            let initial = if continues { InitialPosition::TrimHorizon } else { self.initial };
+            match self.consumer(&reader, &stream, initial)?.run(stop.clone(), true).await {
+                Ok(Ending::Stopped) => return Ok(()),
+                Ok(Ending::Finished) => {}
+                Ok(Ending::Gone) => past.forget(&stream).await,
+                Err(error) if has_begun => {
+                    tracing::error!(bot = %line.bot, stream = %stream.name, %error, "a stream cannot be begun");
+                    tokio::select! {
+                        biased;
+                        () = stopped(&mut stop) => return Ok(()),
+                        () = pause(LOOK_EVERY) => continue,
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+            has_begun = true;
+            let next = tokio::select! {
+                biased;
+                () = stopped(&mut stop) => return Ok(()),
+                next = past.next(&stream) => next,
+            };
+            if next.name != stream.name {
+                tracing::info!(bot = %line.bot, ended = %stream.name, next = %next.name,
+                    "a stream of changes has ended; the bot goes on with the next one from its beginning");
+                (stream, continues) = (next, true);
+            }
+        }
+    }
+
+    fn consumer(
+        &self,
+        reader: &Reader<'_>,
+        stream: &StreamChoice,
+        initial: InitialPosition,
+    ) -> Result<Reading> {
+        let Reader { line, batch, failure, stop } = reader;
+        let factory = Factory { line: (*line).clone(), batch: *batch, stop: stop.clone() };
         let mut builder = Consumer::builder(
             &line.bot,
-            [self.stream],
-            self.source,
-            self.tables,
+            [stream.clone()],
+            self.source.clone(),
+            self.tables.clone(),
             line.clock.clone(),
             factory,
         )
         .table_template(&self.lease_table)
-        .initial_position(self.initial)
+        .initial_position(initial)
         .lease_time(self.lease_time)
         .checkpoint_every(self.checkpoint_every)
         .process_max(PROCESS_MAX)
         .drain_max(if batch.is_some() { DRAIN_BATCH_MAX } else { DRAIN_MAX })
-        .failure(failure);
+        .failure((*failure).clone());
         if let Some(limits) = batch {
             // What waits for its batch is in flight: a whole one, and what is gathered while it is written.
             builder = builder
@@ -99,9 +155,30 @@ impl Shards {
         if let Some(worker) = &self.worker {
             builder = builder.worker(worker);
         }
-        let consumer = builder.build()?;
-        let handle = consumer.handle();
-        let running = consumer.run();
+        Ok(Reading(builder.build()?))
+    }
+}
+
+/// What reads every stream of a bot.
+struct Reader<'a> {
+    line: &'a Arc<Line>,
+    batch: Option<BatchLimits>,
+    failure: &'a FailurePolicy,
+    stop: watch::Receiver<bool>,
+}
+
+/// One stream of a bot.
+struct Reading(Consumer);
+
+impl Reading {
+    async fn run(self, mut stop: watch::Receiver<bool>, to_end: bool) -> Result<Ending> {
+        let handle = self.0.handle();
+        let running = async {
+            match to_end {
+                true => self.0.run_to_end().await,
+                false => self.0.run().await.map(|()| Ending::Stopped),
+            }
+        };
         tokio::pin!(running);
         tokio::select! {
             biased;

@@ -18,6 +18,7 @@ mod memory;
 mod open;
 mod payload;
 mod poll;
+mod trimmed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,7 @@ pub(crate) use self::latest::find_end;
 pub(crate) use self::memory::{Memory, Room, Share};
 use self::open::{Bounds, Opened, RECORD_COST, Rest};
 use self::poll::Polling;
+use self::trimmed::Reached;
 use crate::acknowledge::Tracker;
 use crate::delivery::{Received, ShardInfo};
 use crate::lease::Checkpoint;
@@ -97,6 +99,7 @@ impl Fetcher {
     /// Fetches until the end of the shard, or until nobody listens.
     pub(crate) async fn run(self, from: Checkpoint, out: mpsc::Sender<Fetched>) {
         let mut position = self.position(from);
+        let mut reached = Reached::by(from, self.settings.clock.elapsed());
         let mut covered = from;
         let mut batches = self.batches();
         let mut expected = Expected::default();
@@ -120,6 +123,7 @@ impl Fetcher {
             };
             failures = 0;
             self.progress.advanced();
+            reached.notice(&self, position, &batch).await;
             if position == Position::Latest {
                 self.begin_with(&batch);
             }

@@ -55,6 +55,8 @@ struct AuditState {
     /// Since when a worker is asked to hand a lease over.
     asked: BTreeMap<String, (String, Duration)>,
     violations: Vec<String>,
+    /// Leases that are being made, and the most at once.
+    creations: (usize, usize),
     /// Everything that happened, to compare two runs.
     trace: Vec<String>,
 }
@@ -66,6 +68,18 @@ impl Audit {
 
     pub fn violations(&self) -> Vec<String> {
         self.state.lock().violations.clone()
+    }
+
+    /// How many leases were being made at the same time, at most.
+    pub fn creations_max(&self) -> usize {
+        self.state.lock().creations.1
+    }
+
+    fn creating(&self) -> Creation<'_> {
+        let mut state = self.state.lock();
+        state.creations.0 += 1;
+        state.creations.1 = state.creations.1.max(state.creations.0);
+        Creation(self)
     }
 
     /// Notes something that is no write.
@@ -118,6 +132,15 @@ impl Audit {
         if old.map(|lease| lease.counter) != new.map(|lease| lease.counter) {
             state.changed.insert(key, now);
         }
+    }
+}
+
+/// A lease that is being made.
+struct Creation<'a>(&'a Audit);
+
+impl Drop for Creation<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().creations.0 -= 1;
     }
 }
 
@@ -239,6 +262,8 @@ impl TableStore for Faulty {
     }
 
     async fn write(&self, table: &TableName, write: Write) -> Result<Option<Item>> {
+        let is_creation = *table == self.leases && matches!(write.action, Action::Put(_));
+        let _creating = is_creation.then(|| self.audit.creating());
         self.before().await?;
         let weather = self.weather.lock().clone();
         if self.dice.roll() % 100 < weather.write_panics {

@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
+pub mod counts;
 pub mod faulty;
 pub mod source;
 

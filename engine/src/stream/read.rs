@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_model::{
-    Batch, Error, Next, Position, ReadLimit, Record, Result, ShardId, StreamName, Timestamp,
+    Batch, Error, Next, Position, ReadLimit, Record, Result, SequenceNumber, ShardId, StreamName, Timestamp,
 };
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
@@ -71,6 +71,17 @@ impl Core {
             _ => self.start(&shard, from)?,
         };
         Ok(Position::At(number(start)))
+    }
+
+    /// What was trimmed last. See [`ShardSource::trimmed`](anabranch_model::ShardSource::trimmed).
+    pub fn trimmed(&self, name: &StreamName, id: &ShardId) -> Result<Option<SequenceNumber>> {
+        let (_, shard) = self.catalogue.shard(name, id)?;
+        let (horizon, tail) = {
+            let log = shard.log();
+            (log.horizon, log.tail)
+        };
+        // Behind the last record there may be nothing yet, however far the horizon is.
+        Ok((horizon > shard.opened).then(|| number(sequence(horizon, 0).min(tail) - 1)))
     }
 
     /// Reads a batch of a shard that was looked up before.

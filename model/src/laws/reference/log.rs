@@ -9,6 +9,8 @@ use crate::{Batch, Next, Position, ReadLimit, Record, SequenceNumber, Shard, Sha
 pub struct Log {
     shard: Shard,
     records: Vec<Record>,
+    /// The last one that was forgotten.
+    trimmed: Option<SequenceNumber>,
 }
 
 impl Log {
@@ -21,7 +23,7 @@ impl Log {
             ends_before: None,
             closed_at: None,
         };
-        Log { shard, records: Vec::new() }
+        Log { shard, records: Vec::new(), trimmed: None }
     }
 
     pub fn shard(&self) -> &Shard {
@@ -40,8 +42,14 @@ impl Log {
 
     /// Forgets records that arrived before a moment. Returns whether the stream is to be forgotten as well.
     pub fn trim(&mut self, horizon: Timestamp) -> bool {
+        let gone = self.records.iter().rfind(|record| record.arrival < horizon);
+        self.trimmed = gone.map(|record| record.sequence).or(self.trimmed);
         self.records.retain(|record| record.arrival >= horizon);
         self.shard.closed_at.is_some_and(|closed| closed < horizon)
+    }
+
+    pub fn trimmed(&self) -> Option<SequenceNumber> {
+        self.trimmed
     }
 
     pub fn read(&self, from: Position, limit: ReadLimit) -> Batch {

@@ -16,8 +16,8 @@ use crate::table::{
     TableSummary, Token, Write,
 };
 use crate::{
-    Batch, Capabilities, Error, Follow, Next, Page, Position, ReadLimit, Result, Shard, ShardId, ShardSource,
-    StreamName, TableName, Timestamp, limits,
+    Batch, Capabilities, Error, Follow, Next, Page, Position, ReadLimit, Result, SequenceNumber, Shard,
+    ShardId, ShardSource, StreamName, TableName, Timestamp, limits,
 };
 
 /// When the clock of a new store stands still.
@@ -222,6 +222,12 @@ impl ShardSource for ReferenceTables {
         limit: ReadLimit,
     ) -> Result<Batch> {
         self.read_log(stream, shard, from, limit)
+    }
+
+    async fn trimmed(&self, stream: &StreamName, _: &ShardId) -> Result<Option<SequenceNumber>> {
+        let state = self.state();
+        let log = state.logs.get(stream).ok_or_else(|| Error::StreamNotFound(stream.clone()))?;
+        Ok(log.trimmed())
     }
 
     async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow> {

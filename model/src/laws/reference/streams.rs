@@ -214,6 +214,15 @@ impl ShardSource for SimpleStreams {
         self.read_now(stream, shard, from, limit)
     }
 
+    async fn trimmed(&self, stream: &StreamName, shard: &ShardId) -> Result<Option<SequenceNumber>> {
+        let (state, now) = (self.state(), self.now());
+        let found = state.stream(stream)?;
+        let horizon = now.minus(found.retention);
+        let records = found.records.get(shard).map_or(&[][..], Vec::as_slice);
+        let gone = records.iter().take_while(|record| record.arrival < horizon);
+        Ok(gone.last().map(|record| record.sequence))
+    }
+
     async fn follow(&self, stream: &StreamName, shard: &ShardId, from: Position) -> Result<Follow> {
         // The first read turns a position like `Latest` into one that stays where it is.
         let first = self.read(stream, shard, from, ReadLimit::default()).await?;

@@ -151,7 +151,7 @@ pub async fn a_trimmed_position_goes_on_at_the_horizon(trial: Trial) {
         return trial.skip(NO_CLOCK);
     }
     let (stream, shard) = trial.single_shard().await;
-    trial.write(&stream, some_records("old", 10)).await;
+    let old = trial.write(&stream, some_records("old", 10)).await;
     let stopped = trial.read(&stream, &shard, Position::TrimHorizon, first_few()).await;
     let empty = trial.read_on(&stream, &shard, Position::Latest).await;
     trial.advance(limits::RETENTION_MIN + HOUR).await;
@@ -160,6 +160,10 @@ pub async fn a_trimmed_position_goes_on_at_the_horizon(trial: Trial) {
         let from = trial.position(&next);
         let read = trial.read_on(&stream, &shard, from).await.records;
         trial.same(format!("records from {from:?}"), gist(&read), gist_written(&written));
+    }
+    if let Some(last) = trial.ok("asking what was removed", trial.store().trimmed(&stream, &shard).await) {
+        let is_between = old[9].sequence <= last && last < written[0].sequence;
+        trial.holds(is_between, format!("{last} was removed last, and is not between old and young"));
     }
 }
 
