@@ -5,6 +5,7 @@ use anabranch_model::{TableName, TableStore};
 use anabranch_sim::{SimClock, SimDisk};
 
 use super::*;
+use crate::core::Attempt;
 use crate::journal::Urgency;
 use crate::{Engine, Options};
 
@@ -27,7 +28,7 @@ fn log(engine: &Engine) -> Arc<Log> {
 /// Writes a record that nobody can read.
 async fn put_damaged(engine: &Engine, shard: u8) {
     let (core, prefix) = (engine.core(), shard_prefix(log(engine).number, shard));
-    let write = || {
+    let write = || -> Attempt<()> {
         let change = RowChange::put_placed(prefix.clone(), 0, vec![1, 2, 3]);
         let accepting = core.rows.accept(Vec::new());
         let (_, done) = core.write_rows(accepting, vec![change], Urgency::Normal, &mut None, None)?;
@@ -62,7 +63,8 @@ async fn the_neighbours_of_a_damaged_record_stay_readable() {
     let mut found = None;
     for shard in 0..SHARDS {
         let id = ShardId::numbered(u64::from(shard));
-        let read = engine.changes().read(&log(&engine).name, &id, HORIZON, ReadLimit::default()).await;
+        let stream = log(&engine).name.clone();
+        let read = engine.changes().read(&stream, &id, HORIZON, ReadLimit::default()).await;
         if !read.expect("a batch").records.is_empty() {
             found = Some((shard, id));
         }
@@ -79,8 +81,8 @@ async fn the_neighbours_of_a_damaged_record_stay_readable() {
     clock.advance(Duration::from_secs(10));
     let now = engine.core().clock.now();
     put(&engine, 3).await;
-    let (name, from) = (log(&engine).name.clone(), Position::AtTimestamp(now));
-    let read = engine.changes().read(&name, &id, from, ReadLimit::default()).await;
+    let (stream, from) = (log(&engine).name.clone(), Position::AtTimestamp(now));
+    let read = engine.changes().read(&stream, &id, from, ReadLimit::default()).await;
     assert_eq!(read.expect("a batch").records.len(), 1);
 
     // What has expired goes, damaged or not.
