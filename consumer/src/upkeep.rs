@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use anabranch_model::{Error, Result, ShardGraph, ShardId};
-use futures_util::{TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
 use smol_str::SmolStr;
 
 use crate::consumer::Ending;
@@ -201,18 +202,25 @@ impl Coordinator {
     }
 
     /// Makes leases, in no particular order: none of them waits for another. What somebody else was quicker to make is there as
-    /// well.
+    /// well. After a failure those that are under way are still made, and no further ones are begun.
     async fn create(&self, leases: Vec<Lease>) -> Result<()> {
-        let leases = stream::iter(leases.into_iter().map(Ok));
-        leases
-            .try_for_each_concurrent(CREATIONS_MAX, |lease| async move {
-                let lease = Lease { counter: self.settings.first_counter(), ..lease };
-                if self.ports.table.create(&lease).await? {
+        let found = Mutex::new(None);
+        let failure = &found;
+        let create = |lease: Lease| async move {
+            if failure.lock().is_some() {
+                return;
+            }
+            let lease = Lease { counter: self.settings.first_counter(), ..lease };
+            match self.ports.table.create(&lease).await {
+                Ok(true) => {
                     tracing::info!(lease = %lease.key, checkpoint = %lease.checkpoint, "made a lease");
                 }
-                Ok(())
-            })
-            .await
+                Ok(false) => {}
+                Err(error) => *failure.lock() = Some(error),
+            }
+        };
+        stream::iter(leases).for_each_concurrent(CREATIONS_MAX, create).await;
+        found.into_inner().map_or(Ok(()), Err)
     }
 
     /// Shards that retention removed before they were read: their children begin, and their leases go.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_consumer::{Checkpoint, Reading};
+use anabranch_consumer::Checkpoint;
 use anabranch_model::{
     HashKey, Position, ReadLimit, SequenceNumber, ShardId, ShardSource, StreamStore, limits,
 };
@@ -86,50 +86,6 @@ fn what_was_removed_behind_a_checkpoint_is_said_with_its_place() {
         five.stop().await;
         said(&logs, counts, 2, &[]);
     });
-}
-
-/// Nobody lost the lease: the processor took so long that the records behind were gone.
-fn overtaken(reading: Reading) {
-    counted(async |counts| {
-        let logs = Logs::default();
-        let _guard = logs.collect();
-        let world = World::new(1).await;
-        let pace = world::Pace::default();
-        *pace.next.lock() = limits::RETENTION_MIN + 2 * HOUR;
-        let (source, tables) = (Arc::new(world.streams.clone()), Arc::new(world.tables.clone()));
-        let slow = world
-            .builder_on("one", source, tables, pace)
-            .reading(reading)
-            .in_flight(1, 1 << 20)
-            .lease_time(seconds(600))
-            .process_max(100 * HOUR)
-            .stall_max(100 * HOUR);
-        let one = run(slow);
-        world.put(0..10).await;
-        let gone = sequences(&world, &ShardId::numbered(0)).await;
-        pass(&world, limits::RETENTION_MIN + HOUR).await;
-        world.put(10..20).await;
-        pass(&world, 2 * HOUR).await;
-        world
-            .until("what is left", seconds(60), async || world.seen.data().contains(&"0019".to_owned()))
-            .await;
-        one.stop().await;
-        let seen = world.seen.data();
-        assert_eq!(seen.iter().filter(|data| data.as_str() >= "0010").count(), 10, "{seen:?}");
-        assert!(seen.len() < 20, "something was lost: {seen:?}");
-        let read_to = gone[seen.len() - 11];
-        said(&logs, counts, 1, &[format!("read_to={read_to}"), format!("lost_to={}", gone[9])]);
-    });
-}
-
-#[test]
-fn a_reader_that_is_overtaken_by_retention_says_so_when_it_polls() {
-    overtaken(Reading::Poll);
-}
-
-#[test]
-fn a_reader_that_is_overtaken_by_retention_says_so_when_it_follows() {
-    overtaken(Reading::Auto);
 }
 
 /// A source that does not tell what it has removed: an old record that is not the one of the checkpoint is told enough.
