@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use anabranch_model::{Error, Result, ShardGraph, ShardId};
+use anabranch_model::{Error, NextMove, Result, ShardGraph, ShardId};
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use smol_str::SmolStr;
@@ -202,12 +202,13 @@ impl Coordinator {
     }
 
     /// Makes leases, in no particular order: none of them waits for another. What somebody else was quicker to make is there as
-    /// well. After a failure those that are under way are still made, and no further ones are begun.
+    /// well. One that a busy table refuses keeps nobody else waiting; behind any other failure no further ones are begun.
     async fn create(&self, leases: Vec<Lease>) -> Result<()> {
         let found = Mutex::new(None);
         let failure = &found;
+        let is_final = |error: &Error| error.next_move() != NextMove::Retry;
         let create = |lease: Lease| async move {
-            if failure.lock().is_some() {
+            if failure.lock().as_ref().is_some_and(is_final) {
                 return;
             }
             let lease = Lease { counter: self.settings.first_counter(), ..lease };
@@ -216,7 +217,12 @@ impl Coordinator {
                     tracing::info!(lease = %lease.key, checkpoint = %lease.checkpoint, "made a lease");
                 }
                 Ok(false) => {}
-                Err(error) => *failure.lock() = Some(error),
+                Err(error) => {
+                    let mut failure = failure.lock();
+                    if failure.is_none() || is_final(&error) {
+                        *failure = Some(error);
+                    }
+                }
             }
         };
         stream::iter(leases).for_each_concurrent(CREATIONS_MAX, create).await;

@@ -55,6 +55,20 @@ async fn many_leases_are_made_side_by_side_and_each_once() {
     }
 }
 
+/// A table that refuses every fifth call does not make a thousand leases wait for one another.
+#[tokio::test(start_paused = true)]
+async fn leases_are_made_though_the_table_is_busy() {
+    let world = World::new(300).await;
+    let weather = Arc::new(Mutex::new(Weather { throttled: 20, ..Weather::default() }));
+    let audit = Audit::new(world.clock.clone(), seconds(10));
+    let tables = far_away(&world, "one", &weather, &audit);
+    let one = run(world.builder_on("one", Arc::new(world.streams.clone()), tables, seconds(0)));
+    world.until("all leases", seconds(60), async || world.leases().await.len() == 300).await;
+    *weather.lock() = Weather::default();
+    one.stop().await;
+    assert!((8..=32).contains(&audit.creations_max()), "{} at once", audit.creations_max());
+}
+
 /// A stream that is being made: it is there for nobody until it is ready.
 struct Creating {
     inner: SimpleStreams,
