@@ -9,7 +9,7 @@ use anabranch_sim::{SimDisk, SyncKind};
 use blob_crash::{Exploration, joining, script};
 
 /// Seeds per moment; the first two lose everything that was not synced, and nothing.
-const SEEDS: u64 = 4;
+const SEEDS: u64 = 5;
 
 #[test]
 fn blobs_survive_power_loss() {
