@@ -140,9 +140,8 @@ impl Rebuilding {
     /// No change of state before this frame was passed over, but for rows that the journal has forgotten with their segment. The
     /// copy has every change of the catalogue that was in one.
     fn expect_state(&mut self, header: &Header, segments: &Segments) -> Result<()> {
-        let known = header.last_state == self.covered.last_state;
-        let forgotten = self.rows_lost && segments.holding(header.last_state).is_none();
-        if !known && !forgotten {
+        let forgotten = || self.rows_lost && segments.holding(header.last_state).is_none();
+        if header.last_state != self.covered.last_state && !forgotten() {
             return Err(lost(header.last_state));
         }
         self.covered.last_state = header.last_state;

@@ -270,12 +270,12 @@ fn a_damaged_state_is_open_for_reading_and_left_as_it_is() {
 /// Every file of a data directory, but for the one that says who holds it.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
         if path.is_dir() {
             found.extend(contents(&path));
         } else if !path.ends_with("LOCK") {
-            found.insert(path.clone(), std::fs::read(&path).unwrap());
+            found.insert(path.clone(), std::fs::read(&path).expect("a file"));
         }
     }
     found

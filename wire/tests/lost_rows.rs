@@ -68,30 +68,27 @@ async fn records_are_read_and_everything_else_is_a_failure_of_the_server() {
     let listed = harness.done("Kinesis_20131202.ListShards", json!({"StreamName": "kept"})).await;
     assert_eq!(listed["Shards"][0]["ShardId"], SHARD);
     let key = json!({"TableName": "things", "Key": {"id": {"S": "a"}}});
-    for (target, body, status) in [
-        ("Kinesis_20131202.PutRecord", put, 500),
-        ("Kinesis_20131202.CreateStream", json!({"StreamName": "other", "ShardCount": 1}), 503),
-        ("Kinesis_20131202.DescribeStreamSummary", json!({"StreamName": "kept"}), 500),
-        ("DynamoDB_20120810.GetItem", key.clone(), 500),
-        ("DynamoDB_20120810.ListTables", json!({}), 500),
-        ("DynamoDB_20120810.PutItem", item, 503),
-        ("DynamoDB_20120810.DeleteItem", key, 503),
-        ("AmazonSQS.ReceiveMessage", json!({"QueueUrl": queue}), 503),
-        ("AmazonSQS.SendMessage", json!({"QueueUrl": queue, "MessageBody": "m"}), 503),
-        ("AmazonSQS.ListQueues", json!({}), 500),
+    for (target, body) in [
+        ("Kinesis_20131202.PutRecord", put),
+        ("Kinesis_20131202.CreateStream", json!({"StreamName": "other", "ShardCount": 1})),
+        ("Kinesis_20131202.DescribeStreamSummary", json!({"StreamName": "kept"})),
+        ("DynamoDB_20120810.GetItem", key.clone()),
+        ("DynamoDB_20120810.ListTables", json!({})),
+        ("DynamoDB_20120810.PutItem", item),
+        ("DynamoDB_20120810.DeleteItem", key),
+        ("AmazonSQS.ReceiveMessage", json!({"QueueUrl": queue})),
+        ("AmazonSQS.SendMessage", json!({"QueueUrl": queue, "MessageBody": "m"})),
+        ("AmazonSQS.ListQueues", json!({})),
     ] {
         let (answered, body) = harness.call(target, body).await;
-        assert_eq!(answered.as_u16(), status, "{target}: {body}");
+        assert!(answered.is_server_error(), "{target}: {answered} {body}");
         assert!(body.to_string().contains(WORDS), "{target}: {body}");
     }
-    for (method, path, status) in [
-        ("GET", "/photos/a", 500),
-        ("GET", "/photos", 500),
-        ("PUT", "/photos/b", 503),
-        ("DELETE", "/photos/a", 503),
-    ] {
+    for (method, path) in
+        [("GET", "/photos/a"), ("GET", "/photos"), ("PUT", "/photos/b"), ("DELETE", "/photos/a")]
+    {
         let (answered, body) = s3(&harness, method, path).await;
-        assert_eq!(answered.as_u16(), status, "{method} {path}: {body}");
+        assert!(answered.is_server_error(), "{method} {path}: {answered} {body}");
         assert!(body.contains(WORDS), "{method} {path}: {body}");
     }
     let kept = harness.engine.document(&Owner::Store, "wire", "token-key").await;
