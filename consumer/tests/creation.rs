@@ -31,28 +31,24 @@ fn far_away(world: &World, worker: &str, weather: &Arc<Mutex<Weather>>, audit: &
 /// whoever is slower with one takes no harm.
 #[tokio::test(start_paused = true)]
 async fn many_leases_are_made_side_by_side_and_each_once() {
-    for throttled in [0, 20] {
-        let world = World::new(300).await;
-        world.put(0..600).await;
-        let weather = Arc::new(Mutex::new(Weather { throttled, ..Weather::default() }));
-        let workers = ["one", "two"].map(|name| {
-            let audit = Audit::new(world.clock.clone(), seconds(10));
-            let tables = far_away(&world, name, &weather, &audit);
-            (run(world.builder_on(name, Arc::new(world.streams.clone()), tables, seconds(0))), audit)
-        });
-        world.until("all leases", seconds(60), async || world.leases().await.len() == 300).await;
-        world.until("all of it", seconds(60), async || world.seen.different() == 600).await;
-        world.expect_all(600);
-        for (worker, audit) in workers {
-            let most = audit.creations_max();
-            assert!((8..=32).contains(&most), "{most} at once");
-            worker.stop().await;
-        }
-        assert_eq!(world.leases().await.len(), 300);
-        if throttled == 0 {
-            assert_eq!(world.seen.count(), 600, "one lease for a shard, and so nothing twice");
-        }
+    let world = World::new(300).await;
+    world.put(0..600).await;
+    let weather = Arc::new(Mutex::new(Weather::default()));
+    let workers = ["one", "two"].map(|name| {
+        let audit = Audit::new(world.clock.clone(), seconds(10));
+        let tables = far_away(&world, name, &weather, &audit);
+        (run(world.builder_on(name, Arc::new(world.streams.clone()), tables, seconds(0))), audit)
+    });
+    world.until("all leases", seconds(60), async || world.leases().await.len() == 300).await;
+    world.until("all of it", seconds(60), async || world.seen.different() == 600).await;
+    world.expect_all(600);
+    for (worker, audit) in workers {
+        let most = audit.creations_max();
+        assert!((8..=32).contains(&most), "{most} at once");
+        worker.stop().await;
     }
+    assert_eq!(world.leases().await.len(), 300);
+    assert_eq!(world.seen.count(), 600, "one lease for a shard, and so nothing twice");
 }
 
 /// A table that refuses every fifth call does not make a thousand leases wait for one another.
