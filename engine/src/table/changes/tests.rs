@@ -74,15 +74,18 @@ async fn the_neighbours_of_a_damaged_record_stay_readable() {
     put(&engine, 2).await;
     assert_eq!(read_over(&engine, &id, HORIZON).await.len(), 2);
 
-    // A directory opens though the last record tells no time, and records that come later are found by theirs.
+    // A directory opens though the last record tells no time. Whoever looks for a time is told of it, because nobody knows
+    // whether it was before, and goes on behind it.
     put_damaged(&engine, shard).await;
     drop(engine);
     let engine = open();
     clock.advance(Duration::from_secs(10));
     let now = engine.core().clock.now();
     put(&engine, 3).await;
-    let (stream, from) = (log(&engine).name.clone(), Position::AtTimestamp(now));
-    let read = engine.changes().read(&stream, &id, from, ReadLimit::default()).await;
+    let (name, limit) = (log(&engine).name.clone(), ReadLimit::default());
+    let met = engine.changes().read(&name, &id, Position::AtTimestamp(now), limit).await;
+    let Err(Error::Damaged { resume_at, .. }) = met else { panic!("{met:?}") };
+    let read = engine.changes().read(&name, &id, Position::At(resume_at), limit).await;
     assert_eq!(read.expect("a batch").records.len(), 1);
 
     // What has expired goes, damaged or not.
