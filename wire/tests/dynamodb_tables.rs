@@ -235,8 +235,15 @@ async fn an_added_index_leaves_out_what_does_not_fit() {
     let body = json!({"TableName": "orders", "GlobalSecondaryIndexUpdates": [create],
         "AttributeDefinitions": [{"AttributeName": "color", "AttributeType": "S"}]});
     done(&harness, "UpdateTable", body).await;
-    let described = done(&harness, "DescribeTable", json!({"TableName": "orders"})).await;
-    assert_eq!(described["Table"]["GlobalSecondaryIndexes"][0]["IndexStatus"], "ACTIVE", "{described}");
+    let filled = async {
+        loop {
+            let table = done(&harness, "DescribeTable", json!({"TableName": "orders"})).await;
+            if table["Table"]["GlobalSecondaryIndexes"][0]["IndexStatus"] == "ACTIVE" {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), filled).await.expect("an index that is filled");
     let shown = done(&harness, "Scan", json!({"TableName": "orders", "IndexName": "by-color"})).await;
     assert_eq!(shown["Items"], json!([{"id": {"S": "red"}, "color": {"S": "red"}}]));
     assert_eq!(done(&harness, "Scan", json!({"TableName": "orders"})).await["Count"], 2);
