@@ -61,6 +61,7 @@ pub(crate) async fn measure(setting: &Setting<'_>) -> Result<Report, Failure> {
 
 /// Everything on this thread, whose processor time is what counts.
 fn measure_here(mut report: Report, rounds: usize, wants: &dyn Fn(&str) -> bool) -> Result<Report, Failure> {
+    stay_on_one_processor();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new("system", error.to_string(), "try again"))?;
     runtime.block_on(async {
@@ -95,6 +96,21 @@ fn measure_here(mut report: Report, rounds: usize, wants: &dyn Fn(&str) -> bool)
         Ok(report)
     })
 }
+
+/// The threads of the stub begin here and stay here as well. To wake one up on another processor costs as much as a call, and
+/// chance would say for which side that has to be done.
+#[cfg(target_os = "linux")]
+fn stay_on_one_processor() {
+    use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+    let mut here = CpuSet::new();
+    here.set(sched_getcpu());
+    if let Err(error) = sched_setaffinity(None, &here) {
+        tracing::warn!(%error, "the bench cannot stay on one processor; ratios may vary by two");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stay_on_one_processor() {}
 
 fn told(name: &'static str, what: &str, (ours, bare): (Vec<f64>, Vec<f64>)) -> Figure {
     Figure::beside(name, what.to_owned(), Unit::Microseconds, Spread::of(ours), Spread::of(bare))
