@@ -212,40 +212,16 @@ impl Harness {
 
     /// The same, with something done to the folder before it starts again.
     pub async fn crash_and(self, change: impl FnOnce(&Path)) -> Self {
-        let Harness {
-            clock,
-            engine,
-            shard_limits,
-            documents,
-            transition,
-            keys,
-            folder,
-            serving,
-            http1,
-            http2,
-            ..
-        } = self;
+        let Harness { engine, documents, serving, .. } = self;
         serving.abort();
         let _ = serving.await;
         drop((engine, documents));
-        change(folder.path());
-        let engine = open(folder.path(), &clock, shard_limits);
+        change(self.folder.path());
+        let engine = open(self.folder.path(), &self.clock, self.shard_limits);
         let documents = Mortal::new(&engine);
-        let (address, serving, stop) = serve(&engine, &documents, &clock, transition, &keys).await;
-        Harness {
-            clock,
-            address,
-            engine,
-            shard_limits,
-            documents,
-            transition,
-            keys,
-            folder,
-            serving,
-            stop,
-            http1,
-            http2,
-        }
+        let (address, serving, stop) =
+            serve(&engine, &documents, &self.clock, self.transition, &self.keys).await;
+        Harness { engine, documents, address, serving, stop, ..self }
     }
 
     /// Changes a byte of each of these texts where they lie on the disk.
