@@ -1,7 +1,9 @@
 //! What travels through a bot.
 
 use anabranch_consumer::{Received, ShardInfo};
-use anabranch_model::{Message, MessageId, QueueName, SequenceNumber, ShardId, StreamName, Timestamp};
+use anabranch_model::{
+    Message, MessageId, PartitionKey, QueueName, SequenceNumber, ShardId, StreamName, Timestamp,
+};
 use bytes::Bytes;
 
 /// An event on its way from a source through steps to a sink.
@@ -10,7 +12,7 @@ pub struct Event {
     /// What it comes from. A step leaves it as it is, so that everything which comes of a record can be traced to it.
     pub origin: Origin,
     /// Events with one key stay in order, where the source keeps an order.
-    pub key: Bytes,
+    pub key: PartitionKey,
     /// The payload.
     pub data: Bytes,
     /// When it happened; when the source took it, until a step knows better.

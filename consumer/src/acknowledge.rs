@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_model::Clock;
-use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -89,7 +88,7 @@ impl Tracker {
         let mut state = self.state.lock();
         state.bytes = 0;
         for slot in &mut state.slots {
-            (slot.record.partition_key, slot.record.data) = (Bytes::new(), Bytes::new());
+            (slot.record.partition_key, slot.record.data) = Default::default();
         }
     }
 

@@ -53,7 +53,7 @@ impl Letter<'_> {
         let (stream, shard) = (&self.shard.stream, &self.shard.shard);
         let (sequence, sub) = (self.record.sequence, self.record.sub_sequence);
         let name = format!("{stream}/{shard}/{sequence}-{sub}");
-        to.send(self.record.partition_key.clone(), &name, self.json()).await
+        to.send(self.record.partition_key.clone().into(), &name, self.json()).await
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_model::{HashKey, SequenceNumber, ShardId, StreamName, Timestamp};
+use anabranch_model::{HashKey, PartitionKey, SequenceNumber, ShardId, StreamName, Timestamp};
 use bytes::Bytes;
 use smol_str::SmolStr;
 
@@ -31,7 +31,7 @@ pub struct Received {
     /// When the store took it.
     pub arrival: Timestamp,
     /// UTF-8.
-    pub partition_key: Bytes,
+    pub partition_key: PartitionKey,
     /// The place in the hash-key space that a producer of aggregates chose for it.
     pub explicit_hash_key: Option<HashKey>,
     /// The payload.

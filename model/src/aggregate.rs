@@ -18,6 +18,7 @@ use md5::{Digest, Md5};
 use crate::error::{Error, Result};
 use crate::hash_key::HashKey;
 use crate::limits::AGGREGATE_RECORDS_MAX;
+use crate::partition_key::PartitionKey;
 use crate::record::NewRecord;
 
 /// What an aggregate begins with.
@@ -54,7 +55,7 @@ pub fn deaggregate(data: &Bytes) -> Result<Vec<NewRecord>> {
 /// The records of an aggregate that is known to be whole, one by one: a small one may hold so many that nobody wants to have
 /// them all at once.
 pub struct Aggregate {
-    keys: Vec<Bytes>,
+    keys: Vec<PartitionKey>,
     hash_keys: Vec<HashKey>,
     fields: Fields,
     left: usize,
@@ -173,7 +174,7 @@ impl Table {
     }
 }
 
-fn open(record: Bytes, keys: &[Bytes], hash_keys: &[HashKey]) -> Result<NewRecord> {
+fn open(record: Bytes, keys: &[PartitionKey], hash_keys: &[HashKey]) -> Result<NewRecord> {
     let (mut key, mut hash_key, mut data) = (None, None, None);
     let mut fields = Fields { rest: record };
     while let Some((number, value)) = fields.next()? {
@@ -198,9 +199,9 @@ fn at<T>(table: &[T], index: u64) -> Result<&T> {
     place.ok_or_else(|| corrupt("a record points to a key that is not there"))
 }
 
-fn utf8(key: Bytes) -> Result<Bytes> {
+fn utf8(key: Bytes) -> Result<PartitionKey> {
     match std::str::from_utf8(&key) {
-        Ok(_) => Ok(key),
+        Ok(_) => Ok(key.into()),
         Err(_) => Err(corrupt("a partition key is not UTF-8")),
     }
 }

@@ -6,13 +6,14 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::hash_key::HashKey;
 use crate::limits::{PARTITION_KEY_CHARS_MAX, RECORD_BYTES_MAX};
+use crate::partition_key::PartitionKey;
 use crate::sequence::SequenceNumber;
 
 /// A record that a writer hands over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecord {
     /// UTF-8; records with one key stay in order.
-    pub partition_key: Bytes,
+    pub partition_key: PartitionKey,
     /// Chooses the shard in place of the hash of the partition key.
     pub explicit_hash_key: Option<HashKey>,
     /// The payload.
@@ -21,7 +22,7 @@ pub struct NewRecord {
 
 impl NewRecord {
     /// A record that the hash of its partition key sends to a shard.
-    pub fn new(partition_key: impl Into<Bytes>, data: impl Into<Bytes>) -> Self {
+    pub fn new(partition_key: impl Into<PartitionKey>, data: impl Into<Bytes>) -> Self {
         NewRecord { partition_key: partition_key.into(), explicit_hash_key: None, data: data.into() }
     }
 
@@ -65,7 +66,7 @@ impl NewRecord {
     }
 }
 
-/// A record that a reader gets. Key and payload are slices of the buffer that was read.
+/// A record that a reader gets. The payload is a slice of the buffer that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its place in the shard.
@@ -73,7 +74,7 @@ pub struct Record {
     /// When the store took it; never decreasing within a shard.
     pub arrival: Timestamp,
     /// UTF-8.
-    pub partition_key: Bytes,
+    pub partition_key: PartitionKey,
     /// The payload.
     pub data: Bytes,
 }

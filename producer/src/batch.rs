@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use anabranch_model::aggregate::aggregate;
 use anabranch_model::{HashKey, NewRecord, Result, ShardId};
-use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::map::ShardMap;
@@ -58,7 +57,7 @@ impl Parcel {
         match self {
             Parcel::One(record) => Ok(record),
             Parcel::Many(place, records) => Ok(NewRecord {
-                partition_key: Bytes::from_static(AGGREGATE_KEY.as_bytes()),
+                partition_key: AGGREGATE_KEY.into(),
                 explicit_hash_key: Some(place),
                 data: aggregate(&records)?,
             }),

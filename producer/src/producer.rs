@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_model::{Clock, Dice, Error, NewRecord, Pointer, Result, ShardId, StreamName, StreamStore};
+use anabranch_model::{
+    Clock, Dice, Error, NewRecord, PartitionKey, Pointer, Result, ShardId, StreamName, StreamStore,
+};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use parking_lot::RwLock;
@@ -155,7 +157,7 @@ impl Producer {
     /// Sends payloads as one run: they are stored in this order in one place, and when one is lost, none behind it is
     /// stored. The time of a record begins when the one before it is stored. Returns what became of each. Sent again from the first on, readers who drop what they have seen get
     /// every one in order.
-    pub async fn send_run(&self, place: &Place, key: &Bytes, payloads: Vec<Bytes>) -> Vec<Outcome> {
+    pub async fn send_run(&self, place: &Place, key: &PartitionKey, payloads: Vec<Bytes>) -> Vec<Outcome> {
         if self.shared.runs.share_appends {
             let run = NewRun { place: place.same(), key: key.clone(), payloads };
             return runs::send(&self.shared, vec![run]).await.swap_remove(0);

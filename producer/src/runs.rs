@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anabranch_model::{Appended, Error, NewRecord, NextMove, Result, StreamStore};
+use anabranch_model::{Appended, Error, NewRecord, NextMove, PartitionKey, Result, StreamStore};
 use bytes::Bytes;
 use tokio::sync::{Notify, RwLock};
 
@@ -30,7 +30,7 @@ pub struct NewRun {
     /// Where they go.
     pub place: Place,
     /// Their partition key.
-    pub key: Bytes,
+    pub key: PartitionKey,
     /// They, in order.
     pub payloads: Vec<Bytes>,
 }

@@ -1,9 +1,8 @@
 //! Records and shards of DynamoDB's streams as the model's.
 
 use anabranch_model::table::{Change, Event, KeyValue, Value};
-use anabranch_model::{Error, Record, Result, SequenceNumber, Shard, ShardId};
+use anabranch_model::{Error, PartitionKey, Record, Result, SequenceNumber, Shard, ShardId};
 use aws_sdk_dynamodbstreams::types::{self, OperationType};
-use bytes::Bytes;
 
 use crate::action::Service;
 use crate::attribute::streams::item;
@@ -55,7 +54,7 @@ pub(super) fn record(record: types::Record, hash: &str) -> Result<Record> {
     Ok(Record { sequence, arrival: at, partition_key, data })
 }
 
-fn key_text(value: &Value) -> Result<Bytes> {
+fn key_text(value: &Value) -> Result<PartitionKey> {
     let value = match value {
         Value::Text(text) => KeyValue::Text(text.clone()),
         Value::Number(number) => KeyValue::Number(*number),

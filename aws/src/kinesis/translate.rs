@@ -27,7 +27,7 @@ pub(super) fn record(record: types::Record) -> Result<Record> {
     Ok(Record {
         sequence: sequence(&record.sequence_number)?,
         arrival: record.approximate_arrival_timestamp.as_ref().map(timestamp).unwrap_or_default(),
-        partition_key: Bytes::from(record.partition_key.unwrap_or_default().into_bytes()),
+        partition_key: record.partition_key.unwrap_or_default().into(),
         data: Bytes::from(record.data.into_inner()),
     })
 }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anabranch_model::{Clock, NewMessage, QueueName, QueueStore};
+use anabranch_model::{Clock, NewMessage, PartitionKey, QueueName, QueueStore};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use metrics::Counter;
 use serde_json::json;
 
@@ -95,7 +94,7 @@ impl Step for Explode {
                 self.yielded.add(submission.events.len());
                 self.submissions.increment(1);
                 let Event { origin, at, attempt, .. } = event;
-                let key = Bytes::from(submission.id);
+                let key = PartitionKey::from(submission.id);
                 let made = submission.events.into_iter();
                 let event = |data| Event { origin: origin.clone(), key: key.clone(), data, at, attempt };
                 Ok(made.map(event).collect())

@@ -88,7 +88,7 @@ impl Seen {
     }
 
     pub fn note(&self, worker: &str, delivery: &Delivery) {
-        let text = |bytes: &bytes::Bytes| String::from_utf8_lossy(bytes).into_owned();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut sights = self.0.lock();
         for record in &delivery.records {
             sights.different.insert(text(&record.data));

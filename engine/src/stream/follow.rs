@@ -170,7 +170,7 @@ impl Following {
             // The bytes came from memory, not from the disk; only a defect of ours can make them unreadable.
             let payload = frame.slice(HEADER_BYTES..);
             let payload = payload.slice(..payload_bytes(&frame));
-            decode(&payload, entry.origin, entry.arrival, next, &mut records, |_| false)
+            decode(&payload, entry.origin, entry.arrival, next, &mut records, |_, _| false)
                 .map_err(|_| Error::Corrupt("a frame in memory cannot be read".into()))?;
             next = next.max(end_of(&entry));
         }

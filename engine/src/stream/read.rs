@@ -9,6 +9,7 @@ use anabranch_model::{
     Batch, Error, Next, Position, ReadLimit, Record, Result, SequenceNumber, ShardId, StreamName, Timestamp,
 };
 use bytes::Bytes;
+use futures_util::FutureExt;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::locate::end_of;
@@ -22,8 +23,8 @@ use crate::state::Entry;
 
 /// Frames that lie this close together are read in one go.
 const GAP_BYTES_MAX: u64 = 4 << 10;
-/// A task reads this much by itself; more is the business of another thread.
-const CACHED_BYTES_MAX: usize = 2 << 20;
+/// A task reads this much from the page cache before it lets others have their turn.
+const TURN_BYTES_MAX: usize = 2 << 20;
 /// One go reads this much at most, unless a single frame is larger.
 const SPAN_BYTES_MAX: u64 = 1 << 20;
 /// Records are made of this much at a time, while it is still in the processor's cache.
@@ -95,14 +96,18 @@ impl Core {
         if let Some(batch) = self.nothing_new(shard, from) {
             return Ok(batch);
         }
-        // What is in the page cache is read here: to hand it to another thread would cost as much again.
-        if let Outcome::Read(batch) = self.try_read(shard, from, limit, Pace::Cached, None, None)? {
+        // What is in the page cache is read here: to hand it to another thread would cost as much again, and the caller would
+        // find the records in the cache of another processor.
+        if let Outcome::Read(batch) = self.try_read(shard, from, limit, Pace::Cached, None, None).await? {
             return Ok(batch);
         }
         let (mut last, mut permit) = (None, None);
         loop {
             let (core, shard) = (self.clone(), shard.clone());
-            let read = move || core.try_read(&shard, from, limit, Pace::Disk, last, permit);
+            let read = move || {
+                let read = core.try_read(&shard, from, limit, Pace::Disk, last, permit);
+                read.now_or_never().expect("a thread that may wait lets nobody have a turn")
+            };
             match on_disk_thread(read).await? {
                 Outcome::Read(batch) => return Ok(batch),
                 Outcome::NotCached => (last, permit) = (None, None),
@@ -112,8 +117,8 @@ impl Core {
         }
     }
 
-    /// Plans and reads in one go.
-    fn try_read(
+    /// Plans and reads. Only a task that others wait for yields in between.
+    async fn try_read(
         &self,
         shard: &Shard,
         from: Position,
@@ -125,9 +130,6 @@ impl Core {
         let plan = self.plan(shard, from, limit)?;
         let spans = spans(&plan.entries, self.segments.bytes);
         let bytes = spans.iter().map(|span| bytes_of(span)).sum();
-        if pace == Pace::Cached && bytes > CACHED_BYTES_MAX {
-            return Ok(Outcome::NotCached);
-        }
         let mut permit = match permit.or_else(|| self.budget.try_read(bytes)) {
             Some(permit) => permit,
             None => return Ok(Outcome::Busy(bytes)),
@@ -141,11 +143,16 @@ impl Core {
             return Ok(Outcome::Moved(plan));
         }
         let mut reading = Reading::new(&plan, limit);
-        let mut left = (&spans[..], &held[..]);
+        let (mut left, mut turn_bytes) = ((&spans[..], &held[..]), 0);
         while !left.0.is_empty() {
             let count = part_spans(left.0);
             let ((spans, more_spans), (held, more_held)) = (left.0.split_at(count), left.1.split_at(count));
             let bytes = spans.iter().map(|span| bytes_of(span)).sum();
+            turn_bytes += bytes;
+            if pace == Pace::Cached && turn_bytes > TURN_BYTES_MAX {
+                tokio::task::yield_now().await;
+                turn_bytes = bytes;
+            }
             let share = part_of(&mut permit, bytes);
             let Some((buffer, payloads)) = self.fetch(shard, spans, held, pace, bytes, share) else {
                 return Ok(Outcome::NotCached);
@@ -311,7 +318,7 @@ type Found<'e> = (&'e Entry, Option<Range<usize>>);
 /// What became of an attempt to read.
 enum Outcome {
     Read(Batch),
-    /// It takes a wait for the disk, or too long for a task.
+    /// It takes a wait for the disk.
     NotCached,
     /// The budget has no room for this many bytes now.
     Busy(usize),
@@ -348,16 +355,17 @@ impl Reading {
         let (bytes, limit, already) = (&mut self.bytes, self.limit, self.records.len());
         let mut taken = already;
         let mut stopped_at = None;
-        let outcome = decode(&payload, entry.origin, entry.arrival, self.next, &mut self.records, |record| {
-            let fits = taken < limit.records && (taken == 0 || *bytes + record.size() <= limit.bytes);
-            if fits {
-                *bytes += record.size();
-                taken += 1;
-            } else {
-                stopped_at = record.sequence.as_u128();
-            }
-            !fits
-        });
+        let outcome =
+            decode(&payload, entry.origin, entry.arrival, self.next, &mut self.records, |number, size| {
+                let fits = taken < limit.records && (taken == 0 || *bytes + size <= limit.bytes);
+                if fits {
+                    *bytes += size;
+                    taken += 1;
+                } else {
+                    stopped_at = Some(number);
+                }
+                !fits
+            });
         match outcome {
             Ok(true) => self.next = end_of(entry),
             Ok(false) => {

@@ -362,7 +362,7 @@ impl Core {
             let record = Record {
                 sequence: number(sequence(position, u32::from(index))),
                 arrival: Timestamp::from_millis(stored.arrival),
-                partition_key: stored.key,
+                partition_key: stored.key.into(),
                 data: stored.data,
             };
             bytes += record.size();

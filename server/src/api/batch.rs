@@ -118,7 +118,7 @@ fn write_json(target: &mut Vec<u8>, value: &impl Serialize) {
 mod tests {
     use std::time::Duration;
 
-    use anabranch_model::{Next, Position, SequenceNumber, ShardId, Timestamp};
+    use anabranch_model::{Next, PartitionKey, Position, SequenceNumber, ShardId, Timestamp};
 
     use super::super::wire::BatchBody;
     use super::*;
@@ -127,7 +127,7 @@ mod tests {
         let record = |number: usize| Record {
             sequence: SequenceNumber::from_u128(number as u128),
             arrival: Timestamp::from_millis(1_000 + number as u64),
-            partition_key: Bytes::from(format!("key \"{number}\"\n")),
+            partition_key: PartitionKey::from(format!("key \"{number}\"\n")),
             data: Bytes::from_iter((0..bytes).map(|place| (number + place) as u8)),
         };
         Batch { records: (0..records).map(record).collect(), next, behind: Duration::new(3, 7) }

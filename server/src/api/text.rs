@@ -7,6 +7,7 @@ use std::fmt::{self, Display};
 use std::marker::PhantomData;
 use std::str::FromStr;
 
+use anabranch_model::PartitionKey;
 use anabranch_model::blob::PartNumber;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
@@ -123,7 +124,7 @@ impl<'de> Deserialize<'de> for Base64 {
 /// A partition key: a string, or `{"base64": …}` if its bytes are not UTF-8, so that the store and not the
 /// transport refuses such a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key(pub Bytes);
+pub struct Key(pub PartitionKey);
 
 impl Serialize for Key {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -131,7 +132,7 @@ impl Serialize for Key {
             Ok(text) => serializer.serialize_str(text),
             Err(_) => {
                 let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("base64", &Base64(self.0.clone()))?;
+                map.serialize_entry("base64", &Base64(self.0.clone().into()))?;
                 map.end()
             }
         }
@@ -142,19 +143,19 @@ impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct AsKey;
         impl<'de> Visitor<'de> for AsKey {
-            type Value = Bytes;
+            type Value = PartitionKey;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string, or an object with `base64`")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Bytes, E> {
-                Ok(Bytes::copy_from_slice(text.as_bytes()))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<PartitionKey, E> {
+                Ok(text.into())
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Bytes, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PartitionKey, A::Error> {
                 match map.next_entry::<Cow<'de, str>, Base64>()? {
-                    Some((name, bytes)) if name == "base64" => Ok(bytes.0),
+                    Some((name, bytes)) if name == "base64" => Ok(bytes.0.into()),
                     Some((name, _)) => Err(de::Error::unknown_field(&name, &["base64"])),
                     None => Err(de::Error::missing_field("base64")),
                 }
@@ -197,7 +198,7 @@ mod tests {
         for (bytes, json) in
             [(&b"user \"7\""[..], r#""user \"7\"""#), (&b"\xff\x00"[..], r#"{"base64":"/wA="}"#)]
         {
-            let key = Key(Bytes::from_static(bytes));
+            let key = Key(bytes.into());
             assert_eq!(serde_json::to_string(&key).unwrap(), json);
             assert_eq!(serde_json::from_str::<Key>(json).unwrap(), key);
         }

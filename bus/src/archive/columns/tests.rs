@@ -1,7 +1,7 @@
 use anabranch_model::table::{
     Change, ChangeView, Clustering, Column, ColumnKind, Item, KeyspaceShape, Value,
 };
-use anabranch_model::{SequenceNumber, ShardId, StreamName, Timestamp};
+use anabranch_model::{PartitionKey, SequenceNumber, ShardId, StreamName, Timestamp};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ fn events(documents: &Documents, changes: &[Change]) -> Vec<Event> {
                 sequence,
                 sub_sequence: 0,
             },
-            key: Bytes::new(),
+            key: PartitionKey::default(),
             data: documents.document(change, sequence).unwrap().into(),
             at: change.at,
             attempt: 1,

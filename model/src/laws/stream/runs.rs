@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::future::select_all;
 
 use super::trial::{NO_CRASH, Trial, give_way};
-use crate::{HashKey, NewRecord, StreamName, StreamStore, limits};
+use crate::{HashKey, NewRecord, PartitionKey, StreamName, StreamStore, limits};
 
 /// Why a law about runs is not put to the test.
 const NO_PROMISE: &str = "the store does not promise to keep runs";
@@ -25,7 +25,7 @@ pub async fn a_refused_record_takes_its_run_along(trial: Trial) {
         return trial.skip(NO_PROMISE);
     }
     let stream = trial.stream_in(&*store, 1).await;
-    let mut expected: HashMap<Bytes, Vec<Bytes>> = HashMap::new();
+    let mut expected: HashMap<PartitionKey, Vec<Bytes>> = HashMap::new();
     let mut refused = 0;
     for round in 0..3 {
         // More than a shard takes in a second, large records before small ones that would still fit.
@@ -114,8 +114,12 @@ fn record(round: usize, number: usize, bytes: usize) -> NewRecord {
 }
 
 /// Payloads by partition key, in the order of their shards.
-async fn stored(trial: &Trial, store: &dyn StreamStore, stream: &StreamName) -> HashMap<Bytes, Vec<Bytes>> {
-    let mut found: HashMap<Bytes, Vec<Bytes>> = HashMap::new();
+async fn stored(
+    trial: &Trial,
+    store: &dyn StreamStore,
+    stream: &StreamName,
+) -> HashMap<PartitionKey, Vec<Bytes>> {
+    let mut found: HashMap<PartitionKey, Vec<Bytes>> = HashMap::new();
     for shard in trial.shards_in(store, stream, limits::PAGE_ENTRIES_MAX).await {
         for record in trial.read_all_in(store, stream, &shard.id).await {
             found.entry(record.partition_key).or_default().push(record.data);

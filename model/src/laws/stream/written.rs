@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::{HashKey, NewRecord, Record, SequenceNumber, ShardId};
+use crate::{HashKey, NewRecord, PartitionKey, Record, SequenceNumber, ShardId};
 
 /// A record that was acknowledged, and as what.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(in crate::laws) struct Written {
 }
 
 /// What identifies a record to a law. The time of arrival is the store's business.
-pub(super) type Gist = (SequenceNumber, Bytes, Bytes);
+pub(super) type Gist = (SequenceNumber, PartitionKey, Bytes);
 
 pub(super) fn gist(records: &[Record]) -> Vec<Gist> {
     records.iter().map(|r| (r.sequence, r.partition_key.clone(), r.data.clone())).collect()

@@ -1,6 +1,6 @@
 //! Records on standard output: payloads as lines of text, or one JSON object a record.
 
-use anabranch_model::{Record, SequenceNumber, ShardId, Timestamp};
+use anabranch_model::{PartitionKey, Record, SequenceNumber, ShardId, Timestamp};
 use bytes::Bytes;
 use serde::Serialize;
 
@@ -67,7 +67,7 @@ impl<'a> RecordReport<'a> {
         shard: &'a ShardId,
         sequence: SequenceNumber,
         arrival: Timestamp,
-        key: &Bytes,
+        key: &PartitionKey,
         payload: &'a Bytes,
     ) -> Self {
         let data = std::str::from_utf8(payload).ok();
@@ -91,7 +91,7 @@ mod tests {
         let record = |data: &'static [u8]| Record {
             sequence: SequenceNumber::from_u128(9),
             arrival: Timestamp::EPOCH,
-            partition_key: Bytes::from_static(b"k"),
+            partition_key: "k".into(),
             data: Bytes::from_static(data),
         };
         let shard = ShardId::numbered(0);
