@@ -252,6 +252,35 @@ async fn an_address_is_good_for_what_it_was_signed_for_and_as_long() {
 }
 
 #[tokio::test]
+async fn what_is_signed_as_a_header_may_stand_in_the_address() {
+    let harness = start().await;
+    let mut signer = Signer::new(&harness);
+    let query = format!(
+        "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={KEY}%2F{}&X-Amz-Date={}&X-Amz-Expires=600\
+         &X-Amz-SignedHeaders=host%3Bx-amz-meta-a&x-amz-meta-a=one%20two",
+        signer.scope().replace('/', "%2F"),
+        signer.date
+    );
+    let canonical = format!(
+        "PUT\n/photos/a\n{query}\nhost:{}\nx-amz-meta-a:one two\n\nhost;x-amz-meta-a\nUNSIGNED-PAYLOAD",
+        signer.host
+    );
+    let line = format!("PUT /photos/a?{query}&X-Amz-Signature={}", signer.sign_request(&canonical));
+    let put = answer(&harness, request(&line, &[], "hello")).await;
+    assert_eq!(put.status, 200, "{}", put.text());
+    assert_eq!(signer.send(&harness, "HEAD /photos/a", &[], "").await.header("x-amz-meta-a"), "one two");
+    let again = answer(&harness, request(&line, &[("x-amz-meta-a", "one two")], "hello")).await;
+    assert_eq!(again.status, 200, "{}", again.text());
+    let other = answer(&harness, request(&line, &[("x-amz-meta-a", "two")], "hello")).await;
+    assert_eq!(other.refusal(), "403 SignatureDoesNotMatch");
+    let changed = line.replace("one%20two", "two");
+    assert_eq!(
+        answer(&harness, request(&changed, &[], "hello")).await.refusal(),
+        "403 SignatureDoesNotMatch"
+    );
+}
+
+#[tokio::test]
 async fn every_chunk_is_compared() {
     let harness = start().await;
     for trailers in [false, true] {
