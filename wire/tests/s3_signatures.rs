@@ -202,6 +202,11 @@ async fn only_signed_requests_are_let_in() {
     let mut other_body = good();
     *other_body.body_mut() = Full::new("hullo".into());
     assert_eq!(answer(&harness, other_body).await.refusal(), "400 XAmzContentSHA256Mismatch");
+    let mut silent = good();
+    silent.headers_mut().remove("x-amz-content-sha256");
+    let silent = answer(&harness, silent).await;
+    assert_eq!(silent.refusal(), "400 InvalidRequest");
+    assert!(silent.text().contains("header for this request: x-amz-content-sha256"), "{}", silent.text());
     let mut added = good();
     added.headers_mut().insert("x-amz-meta-x", "1".parse().unwrap());
     assert_eq!(answer(&harness, added).await.refusal(), "403 AccessDenied");
