@@ -202,6 +202,11 @@ async fn only_signed_requests_are_let_in() {
     let mut other_body = good();
     *other_body.body_mut() = Full::new("hullo".into());
     assert_eq!(answer(&harness, other_body).await.refusal(), "400 XAmzContentSHA256Mismatch");
+    let mut silent = good();
+    silent.headers_mut().remove("x-amz-content-sha256");
+    let silent = answer(&harness, silent).await;
+    assert_eq!(silent.refusal(), "400 InvalidRequest");
+    assert!(silent.text().contains("header for this request: x-amz-content-sha256"), "{}", silent.text());
     let mut added = good();
     added.headers_mut().insert("x-amz-meta-x", "1".parse().unwrap());
     assert_eq!(answer(&harness, added).await.refusal(), "403 AccessDenied");
@@ -248,6 +253,35 @@ async fn an_address_is_good_for_what_it_was_signed_for_and_as_long() {
     assert_eq!(
         (expired.refusal().as_str(), expired.one("Message").as_str()),
         ("403 AccessDenied", "Request has expired")
+    );
+}
+
+#[tokio::test]
+async fn what_is_signed_as_a_header_may_stand_in_the_address() {
+    let harness = start().await;
+    let mut signer = Signer::new(&harness);
+    let query = format!(
+        "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={KEY}%2F{}&X-Amz-Date={}&X-Amz-Expires=600\
+         &X-Amz-SignedHeaders=host%3Bx-amz-meta-a&x-amz-meta-a=one%20two",
+        signer.scope().replace('/', "%2F"),
+        signer.date
+    );
+    let canonical = format!(
+        "PUT\n/photos/a\n{query}\nhost:{}\nx-amz-meta-a:one two\n\nhost;x-amz-meta-a\nUNSIGNED-PAYLOAD",
+        signer.host
+    );
+    let line = format!("PUT /photos/a?{query}&X-Amz-Signature={}", signer.sign_request(&canonical));
+    let put = answer(&harness, request(&line, &[], "hello")).await;
+    assert_eq!(put.status, 200, "{}", put.text());
+    assert_eq!(signer.send(&harness, "HEAD /photos/a", &[], "").await.header("x-amz-meta-a"), "one two");
+    let again = answer(&harness, request(&line, &[("x-amz-meta-a", "one two")], "hello")).await;
+    assert_eq!(again.status, 200, "{}", again.text());
+    let other = answer(&harness, request(&line, &[("x-amz-meta-a", "two")], "hello")).await;
+    assert_eq!(other.refusal(), "403 SignatureDoesNotMatch");
+    let changed = line.replace("one%20two", "two");
+    assert_eq!(
+        answer(&harness, request(&changed, &[], "hello")).await.refusal(),
+        "403 SignatureDoesNotMatch"
     );
 }
 

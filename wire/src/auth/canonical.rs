@@ -4,6 +4,8 @@ use http::header::{HOST, HeaderName};
 use http::request::Parts;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
+use super::is_presigned;
+
 /// What is written as it is everywhere.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// The same in a path, whose slashes stay.
@@ -42,15 +44,29 @@ fn header(parts: &Parts, name: &str) -> Option<String> {
     let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
     let mut values = Vec::new();
     for value in parts.headers.get_all(&name) {
-        let value = std::str::from_utf8(value.as_bytes()).ok()?;
-        values.push(value.split_ascii_whitespace().collect::<Vec<_>>().join(" "));
+        values.push(plain(std::str::from_utf8(value.as_bytes()).ok()?));
     }
-    if values.is_empty() {
-        // HTTP/2 names the host in place of the header.
-        let authority = parts.uri.authority().filter(|_| name == HOST)?;
-        return Some(authority.as_str().to_owned());
+    if !values.is_empty() {
+        return Some(values.join(","));
     }
-    Some(values.join(","))
+    // HTTP/2 names the host in place of the header.
+    match parts.uri.authority().filter(|_| name == HOST) {
+        Some(authority) => Some(authority.as_str().to_owned()),
+        None => moved(parts, name.as_str()),
+    }
+}
+
+/// A header of AWS that stands in the query of an address, where some clients put what they have signed as a header.
+fn moved(parts: &Parts, name: &str) -> Option<String> {
+    let query = parts.uri.query().filter(|query| is_presigned(query) && name.starts_with("x-amz-"))?;
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(own, _)| own.eq_ignore_ascii_case(name))?;
+    percent_decode_str(&value.replace('+', " ")).decode_utf8().ok().map(|value| plain(&value))
+}
+
+/// A value without the spaces that are not signed.
+fn plain(value: &str) -> String {
+    value.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn query(text: &str) -> String {

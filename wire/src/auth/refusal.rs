@@ -27,6 +27,8 @@ pub(crate) enum Refusal {
     Skewed,
     /// The signature in the query does not hold any more.
     Expired,
+    /// It does not say what the hash of its body is.
+    Unhashed,
     /// A header that changes what is done is not signed.
     Unsigned(String),
     /// The signature is another one.
@@ -49,9 +51,11 @@ impl Refusal {
     fn in_query(&self) -> (&'static str, StatusCode) {
         match self {
             Refusal::Missing => ("MissingAuthenticationToken", StatusCode::FORBIDDEN),
-            Refusal::Unsupported | Refusal::Twice | Refusal::Malformed(_) | Refusal::MalformedQuery(_) => {
-                ("IncompleteSignature", StatusCode::BAD_REQUEST)
-            }
+            Refusal::Unsupported
+            | Refusal::Twice
+            | Refusal::Malformed(_)
+            | Refusal::MalformedQuery(_)
+            | Refusal::Unhashed => ("IncompleteSignature", StatusCode::BAD_REQUEST),
             Refusal::UnknownKey(_) => ("InvalidClientTokenId", StatusCode::FORBIDDEN),
             Refusal::OtherService(_)
             | Refusal::Skewed
@@ -94,6 +98,10 @@ impl Refusal {
                 "The difference between the request time and the current time is too large.",
             ),
             Refusal::Expired => denied("AccessDenied", "Request has expired"),
+            Refusal::Unhashed => Fault::client(
+                "InvalidRequest",
+                "Missing required header for this request: x-amz-content-sha256",
+            ),
             Refusal::Unsigned(header) => {
                 let message = "There were headers present in the request which were not signed";
                 let mut fault = denied("AccessDenied", message);
@@ -127,6 +135,7 @@ impl Refusal {
             }
             Refusal::Skewed => invalid("Signature expired: the request was signed at another time."),
             Refusal::Expired => invalid("Signature expired."),
+            Refusal::Unhashed => incomplete("The hash of the body is missing."),
             Refusal::Unsigned(header) => invalid(&format!("The header {header:?} is not signed.")),
             Refusal::Mismatch => invalid(
                 "The request signature we calculated does not match the signature you provided. Check your AWS Secret \

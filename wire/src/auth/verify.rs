@@ -32,6 +32,7 @@ pub(crate) fn verify(
     if claim.scope.service != service {
         return Err(Refusal::OtherService(claim.scope.service));
     }
+    check_hash(parts, &claim, service)?;
     check_coverage(parts, &claim)?;
     let secret = secret(keys, &claim)?;
     let mut seed = Seed::new(secret, &claim.scope, &claim.date);
@@ -87,6 +88,12 @@ fn check_time(now: Timestamp, claim: &Claim) -> Result<(), Refusal> {
         None if claim.moment.plus(SKEW_MAX) < now => Err(Refusal::Skewed),
         _ => Ok(()),
     }
+}
+
+/// Whoever signs a header for S3 says what the body is. An address is signed before there is a body.
+fn check_hash(parts: &Parts, claim: &Claim, service: &str) -> Result<(), Refusal> {
+    let says = claim.expires.is_some() || parts.headers.contains_key("x-amz-content-sha256");
+    if service == "s3" && !says { Err(Refusal::Unhashed) } else { Ok(()) }
 }
 
 /// The host and every header of AWS are signed, so that nobody on the way can change what is done. Where there is no header
@@ -188,6 +195,9 @@ mod tests {
         let stranger = other.headers["authorization"].to_str().unwrap().replace(KEY, "AKIDOTHER");
         other.headers.insert("authorization", stranger.parse().unwrap());
         assert_eq!(refusal(NOON, &other), Refusal::UnknownKey("AKIDOTHER".into()));
+        let mut silent = get_object(GOOD);
+        silent.headers.remove("x-amz-content-sha256");
+        assert_eq!(refusal(NOON, &silent), Refusal::Unhashed);
         let seed = verify(&keys(), Timestamp::from_millis(NOON), &good, "kinesis", EMPTY);
         assert!(matches!(seed, Err(Refusal::OtherService(_))));
     }

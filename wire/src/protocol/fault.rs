@@ -67,9 +67,7 @@ fn members(fault: &Fault, service: Service, protocol: Protocol) -> Response<Body
     let code = format!("{}{}", namespace(fault, service), fault.code);
     body.insert("__type".to_owned(), Value::String(code));
     if !fault.message.is_empty() {
-        // What stands before the services spells its faults in its own way, and so does Secrets Manager with its own.
-        let own = service == Service::SecretsManager && fault.code != "ValidationException";
-        let name = if own || fault.code == "SerializationException" { "Message" } else { "message" };
+        let name = if is_capital(fault, service) { "Message" } else { "message" };
         body.insert(name.to_owned(), Value::String(fault.message.clone()));
     }
     body.extend(fault.members.clone());
@@ -88,6 +86,18 @@ fn members(fault: &Fault, service: Service, protocol: Protocol) -> Response<Body
         }
     }
     response
+}
+
+/// Whether the message has a capital. What stands before the services spells its faults in its own way, and so do Secrets
+/// Manager with its own and the transactions of DynamoDB; some clients look for that name only.
+fn is_capital(fault: &Fault, service: Service) -> bool {
+    match &*fault.code {
+        "SerializationException" => true,
+        "IdempotentParameterMismatchException" | "TransactionCanceledException" => {
+            service == Service::DynamoDb
+        }
+        code => service == Service::SecretsManager && code != "ValidationException",
+    }
 }
 
 /// What stands before the code. Faults that do not belong to a service alone have namespaces of their own in DynamoDB, and
@@ -165,6 +175,18 @@ mod tests {
                 Fault::validation("no"),
                 "com.amazon.coral.validate#ValidationException",
                 "message",
+            ),
+            (
+                Service::DynamoDb,
+                Fault::client("TransactionCanceledException", "no"),
+                "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+                "Message",
+            ),
+            (
+                Service::DynamoDb,
+                Fault::client("IdempotentParameterMismatchException", "no"),
+                "com.amazonaws.dynamodb.v20120810#IdempotentParameterMismatchException",
+                "Message",
             ),
             (
                 Service::DynamoDbStreams,
