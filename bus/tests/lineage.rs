@@ -162,7 +162,6 @@ impl Stage {
             tables: Arc::new(self.engine.clone()),
             blobs: Arc::new(self.engine.clone()),
             keyspaces: None,
-            streams_of: None,
             clock: self.clock.clone(),
             region: "us-east-1".to_owned(),
             steps: BTreeMap::from([("note".to_owned(), seen)]),
@@ -330,4 +329,54 @@ async fn what_an_older_stream_still_holds_is_read_by_a_bot_that_was_stopped_mean
 #[tokio::test]
 async fn what_an_older_stream_still_holds_is_read_after_a_crash_and_the_younger_one_from_its_beginning() {
     stopped_in_between(true, "latest").await;
+}
+
+/// Of four streams two begin and end while nobody reads them.
+async fn away_for_whole_streams(crash: bool) {
+    let stage = Stage::new().await;
+    let mut streams = vec![stage.stream().await];
+    let bot = stage.run(FLOW).await;
+    stage.put(0..10).await;
+    stage.until_seen(10).await;
+    match crash {
+        true => bot.kill().await,
+        false => bot.stop().await,
+    }
+    stage.put(10..20).await;
+    stage.create_again().await;
+    streams.push(stage.stream().await);
+    stage.put(20..30).await;
+    stage.turn(None).await;
+    stage.turn(Some(ChangeView::New)).await;
+    streams.push(stage.stream().await);
+    stage.put(30..40).await;
+    stage.create_again().await;
+    streams.push(stage.stream().await);
+    stage.put(40..50).await;
+    let again = stage.run(FLOW).await;
+    stage.until_seen(50).await;
+    again.stop().await;
+    assert_eq!(stage.seen.streams(), streams, "one after the other");
+    let seen = stage.seen.all();
+    if !crash {
+        assert_eq!(seen.len(), 50, "each once: {seen:?}");
+    }
+    stage.check_leases(&streams[2], &streams[3]).await;
+    // Nothing of them is read once more.
+    let third = stage.run(FLOW).await;
+    stage.put(50..51).await;
+    stage.until_seen(51).await;
+    third.stop().await;
+    assert_eq!(stage.seen.all().len(), seen.len() + 1);
+    stage.engine.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn streams_that_began_and_ended_while_a_bot_was_stopped_are_read_in_their_order() {
+    away_for_whole_streams(false).await;
+}
+
+#[tokio::test]
+async fn streams_that_began_and_ended_after_a_bot_crashed_are_read_in_their_order() {
+    away_for_whole_streams(true).await;
 }

@@ -4,10 +4,12 @@
 mod world;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anabranch_bus::archive::{Found, Verification};
 use anabranch_model::blob::PutOptions;
-use anabranch_model::{BlobKey, BlobStore};
+use anabranch_model::table::{Alteration, ChangeView};
+use anabranch_model::{BlobKey, BlobStore, TableStore};
 use bytes::Bytes;
 use futures_util::stream;
 use world::{COLUMNS, SINGLE, TENS, World, table};
@@ -30,7 +32,6 @@ async fn archived(flow: &str) -> World {
 }
 
 async fn change(world: &World, numbers: std::ops::Range<usize>) {
-    use anabranch_model::TableStore;
     use anabranch_model::table::{Item, Write};
     for number in numbers {
         let item =
@@ -60,6 +61,20 @@ async fn of_row(world: &World, row: &str) -> Vec<(String, String)> {
         |key: &str| key.rsplit('/').next().unwrap().trim_end_matches(".json").parse::<u128>().unwrap();
     blobs.sort_by_key(|(key, _)| number(key));
     blobs
+}
+
+/// The table is deleted and made again under its name.
+async fn made_again(world: &World) {
+    let options = world.tables.table(&world.table).await.unwrap().options;
+    world.tables.delete_table(&world.table).await.unwrap();
+    world.tables.create_table(&world.table, options).await.unwrap();
+}
+
+/// A bot archives what is there.
+async fn caught_up(world: &World, flow: &str, documents: usize) {
+    let bot = world.run(flow).await;
+    world.until("all", async || world.documents().await.len() == documents).await;
+    bot.stop().await;
 }
 
 #[track_caller]
@@ -180,4 +195,59 @@ async fn a_damaged_file_of_columns_is_found() {
         assert_eq!(found.counts.get(&Found::Unreadable), Some(&1), "{} bytes: {found:#?}", damaged.len());
         assert_eq!(found.documents, 73);
     }
+}
+
+/// A table that is deleted takes its rows along, and no change tells of that: nothing that came of them is missing or left over.
+#[tokio::test(start_paused = true)]
+async fn rows_of_an_older_table_are_not_compared() {
+    for flow in [SINGLE, TENS, COLUMNS] {
+        let world = archived(flow).await;
+        world.tables.advance(Duration::from_millis(1_500));
+        made_again(&world).await;
+        let found = world.verify().await;
+        assert!(found.is_clean(), "{found:#?}");
+        assert_eq!((found.rows, found.documents, found.older), (0, 83, 83));
+        // Some are called as they were before, some are new, and some stay away.
+        world.put(40..80).await;
+        change(&world, 45..50).await;
+        caught_up(&world, flow, 83 + 45).await;
+        let found = world.verify().await;
+        assert!(found.is_clean(), "{found:#?}");
+        assert_eq!((found.rows, found.documents, found.older), (40, 128, 83));
+        // A millisecond is enough where times have milliseconds.
+        world.tables.advance(Duration::from_millis(1));
+        made_again(&world).await;
+        world.put(0..10).await;
+        caught_up(&world, flow, 128 + 10).await;
+        let found = world.verify().await;
+        assert!(found.is_clean(), "{found:#?}");
+        assert_eq!((found.rows, found.documents, found.older), (10, 138, 128));
+        // What is wrong with the younger one is found all the same.
+        world.remove(3).await;
+        only(&world.verify().await, Found::Extra, "0003");
+    }
+}
+
+/// What happened while changes were not written down is missing in the archive, and nothing else is.
+#[tokio::test(start_paused = true)]
+async fn what_changes_that_were_turned_off_did_not_tell_is_found() {
+    let world = archived(SINGLE).await;
+    let turn = async |view| world.tables.alter(&world.table, Alteration::Changes(view)).await.unwrap();
+    turn(None).await;
+    turn(Some(ChangeView::Both)).await;
+    change(&world, 30..31).await;
+    caught_up(&world, SINGLE, 84).await;
+    let found = world.verify().await;
+    assert!(found.is_clean(), "{found:#?}");
+    turn(None).await;
+    world.put(70..71).await;
+    world.remove(7).await;
+    change(&world, 31..33).await;
+    turn(Some(ChangeView::Both)).await;
+    world.remove(32).await;
+    caught_up(&world, SINGLE, 85).await;
+    let found = world.verify().await;
+    let counts =
+        BTreeMap::from([(Found::Missing, 1), (Found::Extra, 1), (Found::Altered, 1), (Found::Broken, 1)]);
+    assert_eq!((found.counts, found.older), (counts, 0));
 }

@@ -62,6 +62,8 @@ const NOTICED: Noticed<Fault> = &[
     (Fault::NeverEndsFollowing, &["following_changes_sees_each_once"]),
     (Fault::KeepsChanges, &["changes_are_kept_for_a_day"]),
     (Fault::TrimsEarly, &["changes_are_kept_for_a_day"]),
+    (Fault::ForgetsEndedStreams, &["the_streams_of_a_table_are_listed"]),
+    (Fault::ListsYoungestFirst, &["the_streams_of_a_table_are_listed"]),
     (Fault::NeverExpires, &["expired_items_are_removed", "a_key_may_be_the_time_of_expiry"]),
     (Fault::ExpiresEarly, &["items_live_until_their_time"]),
     (Fault::SwallowsErrors, &[

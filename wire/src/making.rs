@@ -1,7 +1,7 @@
 //! Things that are made in two steps: the thing itself, then its settings.
 //!
-//! A server may die between the two. So the settings are noted before the thing is made. Whoever asks for the same thing
-//! again finds the note and finishes the work, or the server does when it has started again:
+//! A server may die between the two. So the settings are noted before the thing is made, and the server finishes the work when
+//! it has started again. If only the call failed, whoever asks for the same thing again does:
 //!
 //! ```text
 //!   note ─▶ make ─▶ keep the settings ─▶ no note any more
@@ -9,11 +9,16 @@
 
 use std::future::Future;
 
-use anabranch_model::{Document, Owner, Result};
-use bytes::Bytes;
+use std::sync::Arc;
 
-use crate::context::Context;
+use anabranch_model::{Document, Error, NextMove, Owner, Result};
+use bytes::Bytes;
+use tokio::sync::OnceCell;
+
+use crate::context::{Context, Shared};
+use crate::dispatch::Service;
 use crate::fault::Fault;
+use crate::{firehose, kinesis, sqs};
 
 /// Notes that are read at once.
 const PAGE: usize = 100;
@@ -46,9 +51,59 @@ impl Notes {
         context.ports.admin.put_documents(&Owner::Store, self.0, note).await
     }
 
+    /// Forgets a thing that was refused. Whoever makes one of its name later makes another one.
+    pub(crate) async fn refused(&self, context: &Context, name: &str, error: &Error) {
+        if error.next_move() == NextMove::FixCall
+            && let Err(error) = self.end(context, name).await
+        {
+            tracing::warn!(name, %error, "what was asked for and refused could not be crossed off");
+        }
+    }
+
     /// Forgets a thing that is finished.
     pub(crate) async fn end(&self, context: &Context, name: &str) -> Result<()> {
         context.ports.admin.delete_documents(&Owner::Store, self.0, vec![name.to_owned()]).await
+    }
+}
+
+/// Services whose things are carried to their end before the first call.
+const SERVICES: [Service; 3] = [Service::Firehose, Service::Kinesis, Service::Sqs];
+
+/// Whether a service has carried to its end what was begun before the server started.
+#[derive(Default)]
+pub(crate) struct Settled(OnceCell<()>);
+
+/// Carries to its end what was begun before the server started, so that nobody sees it by halves, or changes it before. What
+/// fails is tried again by the next call, and keeps no call from being answered.
+pub(crate) async fn settle(context: &Context, service: Service) -> std::result::Result<(), Fault> {
+    let settled = match service {
+        Service::Firehose => {
+            context.firehose.settled.0.get_or_try_init(|| firehose::finish_making(context)).await
+        }
+        Service::Kinesis => {
+            context.kinesis.settled.0.get_or_try_init(|| kinesis::finish_making(context)).await
+        }
+        Service::Sqs => context.sqs.settled.0.get_or_try_init(|| sqs::finish_making(context)).await,
+        // The first look at tables, or change of one, does it.
+        Service::DynamoDb
+        | Service::CloudWatch
+        | Service::DynamoDbStreams
+        | Service::KeyspacesStreams
+        | Service::S3
+        | Service::SecretsManager
+        | Service::Sts => return Ok(()),
+    };
+    settled.map(|_| ())
+}
+
+/// Does so whether or not anybody calls.
+pub(crate) async fn settle_at_start(shared: Arc<Shared>) {
+    let context = Context::of_server(shared);
+    for service in SERVICES {
+        if let Err(fault) = settle(&context, service).await {
+            let (service, why) = (service.name(), fault.message);
+            tracing::warn!(service, why, "what was being made is not whole yet");
+        }
     }
 }
 

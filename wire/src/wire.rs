@@ -28,7 +28,8 @@ use crate::protocol::{Form, HOST_ID, Protocol, render_fault};
 use crate::receive::{Body, BodyError, BoxError, receive};
 use crate::request_id::RequestIds;
 use crate::{
-    cloudwatch, dynamodb, dynamodb_streams, firehose, keyspaces_streams, kinesis, s3, secrets, sqs, sts,
+    cloudwatch, dynamodb, dynamodb_streams, firehose, keyspaces_streams, kinesis, making, s3, secrets, sqs,
+    sts,
 };
 
 /// How the protocols are served.
@@ -97,6 +98,7 @@ impl Wire {
         // What was begun is carried to its end, and deliveries go on by themselves, wherever there is somebody who runs tasks.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(dynamodb::settle_at_start(shared.clone()));
+            runtime.spawn(making::settle_at_start(shared.clone()));
             runtime.spawn(firehose::deliver(Arc::downgrade(&shared)));
         }
         let hosts = vec![HOST_DEFAULT.to_owned()];
@@ -260,6 +262,8 @@ fn operations_of(service: Service) -> &'static [&'static str] {
 
 /// The services. One that is not served here knows no operation.
 async fn answer(context: &Context, call: &Call) -> Result<Response<Body>, Fault> {
+    // It was said at the start if that failed.
+    let _ = making::settle(context, call.service).await;
     match (call.service, call.protocol) {
         (Service::CloudWatch, _) => cloudwatch::call(context, call).await,
         (Service::DynamoDb, Protocol::Json10) => dynamodb::call(context, call).await,

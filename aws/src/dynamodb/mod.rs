@@ -28,7 +28,7 @@ use anabranch_model::table::{
     Action, Alteration, Get, Got, Item, ItemPage, Query, Scan, TableCapabilities, TableOptions, TableSummary,
     Token, Write,
 };
-use anabranch_model::{Error, Page, Result, ShardSource, TableName, TableStore};
+use anabranch_model::{Error, Page, Result, ShardSource, StreamName, TableName, TableStore};
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::BuildError;
@@ -157,6 +157,10 @@ impl TableStore for Tables {
 
     fn changes(&self) -> &dyn ShardSource {
         &self.changes
+    }
+
+    async fn change_streams(&self, table: &TableName) -> Result<Vec<StreamName>> {
+        self.changes.of_table(table).await
     }
 }
 

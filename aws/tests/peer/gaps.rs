@@ -279,6 +279,7 @@ pub mod tables {
         ("a_random_walk_agrees_with_the_reference", "a write that leaves an item as it is has a record"),
         ("changes_end_when_they_are_turned_off", "a put fails inside when changes are turned off"),
         ("following_changes_sees_each_once", "a stream that was turned off never ends"),
+        ("the_streams_of_a_table_are_listed", "a put fails inside when changes are turned off"),
         ("bad_updates_are_refused", "a path that does not fit is passed over"),
         ("bad_items_are_refused", "a sum of 39 digits is not refused"),
         ("counters_of_many_writers_are_exact", "64 connections at once are too many: some are reset"),
@@ -308,6 +309,7 @@ pub mod tables {
         ("a_local_index_orders_within_a_hash_value", "what a local index does not show is not looked up"),
         ("a_local_index_finds_whole_items", "what a local index does not show is not looked up"),
         ("changes_end_when_they_are_turned_off", "a stream that was turned off is gone"),
+        ("the_streams_of_a_table_are_listed", "a stream that was turned off is gone"),
         ("following_changes_sees_each_once", "what was there before comes to who asks for the latest"),
         ("a_segment_starts_within_itself", "a start in another segment is not refused"),
         ("bad_items_are_refused", "a sum of 39 digits is not refused"),
@@ -323,6 +325,7 @@ pub mod tables {
         ("what_makes_no_difference_is_not_written_down", "a write that leaves an item as it is has a record"),
         ("a_random_walk_agrees_with_the_reference", "local indexes are not known"),
         ("changes_end_when_they_are_turned_off", "changes of a table that is there cannot be turned on"),
+        ("the_streams_of_a_table_are_listed", "changes of a table that is there cannot be turned on"),
         ("following_changes_sees_each_once", "changes of a table that is there cannot be turned off"),
     ];
 }

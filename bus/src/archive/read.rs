@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use anabranch_model::blob::{GetOptions, ListAfter, ListOptions};
 use anabranch_model::table::Event as Happened;
-use anabranch_model::{BlobKey, BlobStore, BucketName, Error, Result, SequenceNumber};
+use anabranch_model::{BlobKey, BlobStore, BucketName, Error, Result, SequenceNumber, Timestamp};
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
 use futures_util::StreamExt;
@@ -30,6 +30,8 @@ pub(super) struct Archived {
     /// The JSON of the key.
     pub(super) key: String,
     pub(super) sequence: SequenceNumber,
+    /// When it happened, if the document says so.
+    pub(super) at: Option<Timestamp>,
     pub(super) event: Happened,
     /// The JSON of the images.
     pub(super) new: Option<String>,
@@ -122,6 +124,8 @@ pub(super) struct Told<'a> {
 /// What happened to a row.
 #[derive(Deserialize)]
 pub(super) struct ToldOfRow<'a> {
+    #[serde(rename = "ApproximateCreationDateTime", alias = "createdAt")]
+    seconds: Option<f64>,
     #[serde(rename = "Keys", alias = "partitionKeys", borrow)]
     pub(super) keys: &'a RawValue,
     #[serde(rename = "clusteringKeys", borrow)]
@@ -149,7 +153,9 @@ impl<'a> Told<'a> {
         let body = &self.body;
         let clustering = body.clustering.map(RawValue::get);
         let images = [body.new.map(RawValue::get), body.old.map(RawValue::get)];
-        archived(&self.name, &body.sequence, body.keys.get(), clustering, images)
+        // What is not a time that there can be becomes the nearest one.
+        let at = body.seconds.map(|seconds| Timestamp::from_millis((seconds * 1_000.0).round() as u64));
+        archived(&self.name, &body.sequence, at, body.keys.get(), clustering, images)
     }
 }
 
@@ -157,6 +163,7 @@ impl<'a> Told<'a> {
 pub(super) fn archived(
     name: &str,
     sequence: &str,
+    at: Option<Timestamp>,
     keys: &str,
     clustering: Option<&str>,
     images: [Option<&str>; 2],
@@ -177,6 +184,7 @@ pub(super) fn archived(
             None => json(keys)?.to_string(),
         },
         sequence: sequence.parse().map_err(|error: Error| error.to_string())?,
+        at,
         event,
         new: new?,
         old: old?,

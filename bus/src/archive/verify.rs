@@ -4,13 +4,18 @@
 //! there. Both go into files by the hash of their keys (`fold`), and each file is compared by itself: memory is bounded by a
 //! part of the whole, however large it is. What differs is looked at a second time, for the table may have moved on.
 //!
+//! A table that was deleted took its rows with it, and no change tells of that. So changes from before the table was made, which
+//! are of an older one of its name, are counted and not compared.
+//!
 //! For each key the documents are played in order. Each has to begin where the one before ended, and the last one has to end
 //! with the row that the table has.
 
 use std::collections::{BTreeMap, HashMap};
 
 use anabranch_model::table::{Event as Happened, KeySchema, Reading, Scan};
-use anabranch_model::{BlobKey, BlobStore, BucketName, Result, SequenceNumber, TableName, TableStore};
+use anabranch_model::{
+    BlobKey, BlobStore, BucketName, Result, SequenceNumber, TableName, TableStore, Timestamp,
+};
 use futures_util::{StreamExt, stream};
 use tokio::sync::Semaphore;
 
@@ -79,6 +84,8 @@ pub struct Verification {
     pub blobs: u64,
     /// Documents in them.
     pub documents: u64,
+    /// Those among them that are of an older table of this name.
+    pub older: u64,
     /// Rows that changed while they were compared, and so prove nothing.
     pub moving: u64,
     /// How much was found of each kind.
@@ -126,7 +133,8 @@ pub struct Pair<'a> {
 /// Compares a table with its archive.
 pub async fn verify(pair: &Pair<'_>, watch: Watch<'_>) -> Result<Verification> {
     let mut verification = Verification::default();
-    let key = pair.tables.table(pair.table).await?.options.key;
+    let summary = pair.tables.table(pair.table).await?;
+    let (key, made) = (summary.options.key, summary.created_at);
     let mut fold = Fold::new()?;
     pair.read_table(&key, async |row_key, image| {
         verification.rows += 1;
@@ -134,7 +142,7 @@ pub async fn verify(pair: &Pair<'_>, watch: Watch<'_>) -> Result<Verification> {
         fold.row(row_key, image)
     })
     .await?;
-    pair.read_archive(&mut fold, &mut verification, watch).await?;
+    pair.read_archive(made, &mut fold, &mut verification, watch).await?;
     let mut doubts = HashMap::new();
     for histories in fold.histories() {
         for (key, history) in histories? {
@@ -236,6 +244,13 @@ fn play(partial: bool, key: &str, history: &History, verification: &mut Verifica
     state
 }
 
+/// Whether a change was made before the table was. Some services tell of a change no more than its second, and none of those makes
+/// a table again within one.
+fn is_before(at: Timestamp, made: Timestamp) -> bool {
+    let precision = if at.as_millis().is_multiple_of(1_000) { 1_000 } else { 1 };
+    at.as_millis() < made.as_millis() / precision * precision
+}
+
 impl Pair<'_> {
     /// Hands the key and the image of every row to `take`.
     async fn read_table(
@@ -260,6 +275,7 @@ impl Pair<'_> {
 
     async fn read_archive(
         &self,
+        made: Timestamp,
         fold: &mut Fold,
         verification: &mut Verification,
         watch: Watch<'_>,
@@ -283,7 +299,10 @@ impl Pair<'_> {
                     match document {
                         Ok(document) => {
                             verification.documents += 1;
-                            fold.change(&document)?;
+                            match document.at.is_some_and(|at| is_before(at, made)) {
+                                true => verification.older += 1,
+                                false => fold.change(&document)?,
+                            }
                         }
                         Err(why) => verification.add(Difference {
                             found: Found::Unreadable,
@@ -356,6 +375,7 @@ mod tests {
             let insert = Archived {
                 key: key.clone(),
                 sequence: SequenceNumber::from_u128(row),
+                at: None,
                 event: Happened::Insert,
                 new: Some(first.clone()),
                 old: None,

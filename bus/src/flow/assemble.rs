@@ -35,9 +35,6 @@ pub struct Keyspaces {
 /// Streams that are being looked for.
 pub type Listing = BoxFuture<'static, anabranch_model::Result<Vec<StreamName>>>;
 
-/// The streams of the changes of a table, the oldest first, with those that are written no more.
-pub type StreamsOfTable = Arc<dyn Fn(TableName) -> Listing + Send + Sync>;
-
 /// What bots work on.
 #[derive(Clone)]
 pub struct Ports {
@@ -51,8 +48,6 @@ pub struct Ports {
     pub blobs: Arc<dyn BlobStore>,
     /// Tables of keyspaces, where they are kept apart from others; otherwise they are tables like all.
     pub keyspaces: Option<Keyspaces>,
-    /// What tells of older streams of a table, where something does.
-    pub streams_of: Option<StreamsOfTable>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// What the documents of changes call the region.
@@ -281,7 +276,6 @@ impl Assembly<'_> {
                 source: found.source.clone(),
                 table: table.clone(),
                 keyspace: found.names.keyspace.clone().unwrap_or_default(),
-                listing: self.ports.streams_of.clone(),
                 documents: documents.clone(),
             }),
             Origin::Keyspace(keyspaces, keyspace, table) => Arc::new(OfKeyspace {

@@ -8,7 +8,7 @@ use anabranch_model::{Error, Result, ShardId, ShardSource, StreamName, TableName
 use async_trait::async_trait;
 use parking_lot::RwLock;
 
-use super::assemble::{Keyspaces, StreamsOfTable};
+use super::assemble::Keyspaces;
 use crate::archive::{Documents, NO_KEYSPACE, Shape};
 use crate::event::Event;
 use crate::source::Lineage;
@@ -21,8 +21,6 @@ pub(super) struct OfTable {
     pub(super) table: TableName,
     /// The keyspace that the keys of blobs and the leases name.
     pub(super) keyspace: String,
-    /// What tells of streams that are written no more.
-    pub(super) listing: Option<StreamsOfTable>,
     /// What is made of the changes of the youngest.
     pub(super) documents: Arc<Current>,
 }
@@ -36,10 +34,8 @@ impl Lineage for OfTable {
             Err(error) => return Err(error),
         };
         let current = summary.as_ref().and_then(|summary| summary.changes.clone());
-        let mut names = match &self.listing {
-            Some(listing) => listing(self.table.clone()).await?,
-            None => Vec::new(),
-        };
+        let mut names = self.tables.change_streams(&self.table).await?;
+        // A listing may be behind.
         names.extend(current.filter(|current| !names.contains(current)));
         let streams = choices(&self.source, names).await?;
         if let Some(summary) = &summary {

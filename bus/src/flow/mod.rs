@@ -17,7 +17,7 @@ mod lineage;
 mod spec;
 mod telemetry;
 
-pub use assemble::{Archive, Keyspaces, Listing, Ports, StreamsOfTable};
+pub use assemble::{Archive, Keyspaces, Listing, Ports};
 pub use error::FlowError;
 pub use spec::{
     BatchSpec, BotSpec, DeadLetterSpec, FailureSpec, Flow, From, LeaseSpec, SinkSpec, SourceSpec,

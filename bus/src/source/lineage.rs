@@ -144,6 +144,27 @@ impl Past<'_> {
         }
     }
 
+    /// Says what retention has removed of a stream that nobody has begun. Whoever continues an older one wanted all of it.
+    pub(super) async fn tell_removed(&self, stream: &StreamChoice) {
+        let look = async {
+            let leases = self.leases().await?;
+            for shard in shards(self.source, &stream.name).await? {
+                let key = stream.lease_key(&shard.id);
+                if leases.iter().any(|lease| lease.key == key) {
+                    continue;
+                }
+                if let Some(last) = self.source.trimmed(&stream.name, &shard.id).await? {
+                    tracing::warn!(stream = %stream.name, shard = %shard.id, lost_to = %last,
+                        "changes were removed by retention before their stream was begun");
+                }
+            }
+            Ok::<_, Error>(())
+        };
+        if let Err(error) = look.await {
+            tracing::warn!(stream = %stream.name, %error, "what was removed of a stream cannot be told");
+        }
+    }
+
     /// The stream that follows another one, as soon as there is one; or the same, if it is still written. An error that does
     /// not go away by itself is said, and somebody may do something about it.
     pub(super) async fn next(&self, ended: &StreamChoice) -> StreamChoice {

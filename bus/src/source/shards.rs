@@ -95,6 +95,9 @@ impl Shards {
         loop {
             // What continues a stream is read as a whole, wherever reading began the first time.
             let initial = if continues { InitialPosition::TrimHorizon } else { self.initial };
+            if continues {
+                past.tell_removed(&stream).await;
+            }
             match self.consumer(&reader, &stream, initial)?.run(stop.clone(), true).await {
                 Ok(Ending::Stopped) => return Ok(()),
                 Ok(Ending::Finished) => {}

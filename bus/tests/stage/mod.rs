@@ -138,7 +138,6 @@ impl Stage {
             tables: Arc::new(self.engine.clone()),
             blobs: Arc::new(self.engine.clone()),
             keyspaces: None,
-            streams_of: None,
             clock: self.clock.clone(),
             region: "us-east-1".to_owned(),
             steps: BTreeMap::new(),

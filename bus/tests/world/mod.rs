@@ -116,7 +116,6 @@ impl World {
             tables: Arc::new(self.tables.clone()),
             blobs: Arc::new(self.blobs.clone()),
             keyspaces: None,
-            streams_of: None,
             clock: self.clock.clone(),
             region: "eu-north-1".to_owned(),
             steps: BTreeMap::new(),

@@ -11,7 +11,7 @@ use anabranch_model::table::{
     Action, Alteration, Get, Got, Item, ItemPage, Query, Scan, TableCapabilities, TableOptions, TableStore,
     TableSummary, Token, Write,
 };
-use anabranch_model::{Clock, Dice, Error, Page, Result, ShardSource, TableName};
+use anabranch_model::{Clock, Dice, Error, Page, Result, ShardSource, StreamName, TableName};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
@@ -311,5 +311,9 @@ impl TableStore for Faulty {
 
     fn changes(&self) -> &dyn ShardSource {
         self.inner.changes()
+    }
+
+    async fn change_streams(&self, table: &TableName) -> Result<Vec<StreamName>> {
+        self.inner.change_streams(table).await
     }
 }

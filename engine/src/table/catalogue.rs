@@ -219,6 +219,7 @@ impl Tables {
             let tally = rows.get(&tally_key(row.number))?.unwrap_or_default();
             let tally = Tally::decode(&tally, row.indexes.len()).map_err(|_| damaged("table"))?;
             let log = row.changes.as_ref().map(|name| tables.logs.log(name)).transpose()?;
+            log.iter().for_each(|log| log.belongs_to(&name));
             tables.show(Arc::new(Table::new(name, row, log, tally)));
         }
         Ok(tables)

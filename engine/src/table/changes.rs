@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anabranch_model::table::{Change, Key};
 use anabranch_model::{
     Batch, Error, Follow, Next, Position, ReadLimit, Record, Result, SequenceNumber, Shard, ShardId,
-    StreamName, Timestamp,
+    StreamName, TableName, Timestamp,
 };
 use bytes::Bytes;
 use futures_util::stream;
@@ -19,7 +19,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
 use super::catalogue::damaged;
-use super::layout::{BEGUN, ENDED, TRIMMED, log_key, log_prefix, put_bytes, shard_prefix, take_bytes};
+use super::layout::{BEGUN, ENDED, TABLE, TRIMMED, log_key, log_prefix, put_bytes, shard_prefix, take_bytes};
 use crate::core::Core;
 use crate::encoding::{Malformed, Put, Take};
 use crate::rows::change::place;
@@ -35,6 +35,8 @@ pub struct Log {
     pub name: StreamName,
     /// The owner of its records.
     pub number: u64,
+    /// Whose changes they are. Of those that ended before that was written down nobody knows.
+    table: OnceLock<TableName>,
     /// When the last record of each shard arrived, in the order of the journal, in milliseconds.
     pub arrivals: Mutex<[u64; SHARDS as usize]>,
     life: RwLock<Life>,
@@ -63,12 +65,19 @@ pub struct Logs {
 }
 
 impl Log {
-    /// A stream that begins with the frame that is being written.
-    pub fn new(number: u64) -> Result<Log> {
+    /// A stream of a table that begins with the frame that is being written.
+    pub fn new(number: u64, table: &TableName) -> Result<Log> {
+        let log = Log::numbered(number)?;
+        log.belongs_to(table);
+        Ok(log)
+    }
+
+    fn numbered(number: u64) -> Result<Log> {
         let name = StreamName::new(&format!("changes-{number}"))?;
         Ok(Log {
             name,
             number,
+            table: OnceLock::new(),
             arrivals: Mutex::default(),
             life: RwLock::default(),
             trimmed: Mutex::default(),
@@ -82,9 +91,20 @@ impl Log {
         vec![RowChange::put(log_key(&self.name), self.number.to_le_bytes().to_vec()), self.marker(BEGUN, now)]
     }
 
-    /// The rows of the end of a stream.
-    pub fn end(&self, now: u64) -> RowChange {
-        self.marker(ENDED, now)
+    /// The rows of the end of a stream. The row of its table names it no more, so from now on it names the table.
+    pub fn end(&self, now: u64) -> Vec<RowChange> {
+        let named = self.table.get().map(|table| RowChange::put(self.table_key(), table.as_str().to_owned()));
+        [self.marker(ENDED, now)].into_iter().chain(named).collect()
+    }
+
+    fn table_key(&self) -> Vec<u8> {
+        place(&shard_prefix(self.number, TABLE), 0, 0)
+    }
+
+    /// Says whose changes they are.
+    pub fn belongs_to(&self, table: &TableName) {
+        // Nobody says it twice differently: a stream has one table.
+        let _ = self.table.set(table.clone());
     }
 
     fn marker(&self, marker: u8, now: u64) -> RowChange {
@@ -196,7 +216,7 @@ impl Logs {
             },
         )?;
         for number in found {
-            let log = Log::new(number)?;
+            let log = Log::numbered(number)?;
             log.load(rows)?;
             logs.show(Arc::new(log));
         }
@@ -206,6 +226,14 @@ impl Logs {
     /// The stream with this name.
     pub fn log(&self, name: &StreamName) -> Result<Arc<Log>> {
         self.by_name.read().get(name).cloned().ok_or_else(|| Error::StreamNotFound(name.clone()))
+    }
+
+    /// The streams of a table, the oldest first.
+    pub fn of_table(&self, table: &TableName) -> Vec<StreamName> {
+        let mut logs = self.all();
+        logs.retain(|log| log.table.get() == Some(table));
+        logs.sort_by_key(|log| log.number);
+        logs.into_iter().map(|log| log.name.clone()).collect()
     }
 
     /// All streams.
@@ -262,6 +290,10 @@ impl Log {
             }
         }
         *self.life.write() = life;
+        if let Some(row) = rows.get(&self.table_key())? {
+            let name = std::str::from_utf8(&row).ok().and_then(|name| TableName::new(name).ok());
+            self.belongs_to(&name.ok_or_else(|| damaged("stream of changes"))?);
+        }
         for shard in 0..SHARDS {
             if let Some(row) = rows.get(&self.trimmed_key(shard))? {
                 let mut take = Take(&row);

@@ -8,6 +8,7 @@
 //! | `21` index number `03` index key, key | what the index shows of the item | while the item is in the index |
 //! | `22` log number shard, position, index | arrival, partition key, change | for 24 hours |
 //! | `22` log number `fe`/`ff`, position, 0 | when the stream of changes began and ended | while the stream exists |
+//! | `22` log number `fc`, 0, 0 | the name of the table | from the end of the stream on, while it exists |
 //! | `23` stream name | log number | for 24 hours longer than changes are written to it |
 //! | `24` token | fingerprint of the transaction, when it is forgotten | ten minutes |
 //!
@@ -36,6 +37,8 @@ pub const BEGUN: u8 = 0xfe;
 pub const ENDED: u8 = 0xff;
 /// The same for what was removed last from each of its shards.
 pub const TRIMMED: u8 = 0xfd;
+/// The same for the table that an ended stream is of: the row of the table does not tell any more.
+pub const TABLE: u8 = 0xfc;
 
 /// A table as its row has it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -43,7 +43,7 @@ impl Core {
         }
         let now = self.now_ms();
         let (number, taken) = accepting.next_numbers(2 + options.indexes.len() as u64)?;
-        let log = options.changes.map(|_| Log::new(number + 1)).transpose()?.map(Arc::new);
+        let log = options.changes.map(|_| Log::new(number + 1, name)).transpose()?.map(Arc::new);
         let indexes = (number + 2..).take(options.indexes.len());
         let row = TableRow {
             number,
@@ -100,7 +100,7 @@ impl Core {
             bury(&documents::of_table(table.number)),
         ];
         changes.extend(shape.indexes.iter().map(|index| bury(&owner_prefix(index.number))));
-        changes.extend(shape.log.iter().map(|log| log.end(now)));
+        changes.extend(shape.log.iter().flat_map(|log| log.end(now)));
         let accepting = self.rows.accept(vec![table_key(&table.name)]);
         let (core, hidden) = (self.clone(), table.clone());
         let then = Box::new(move |position| {
@@ -156,8 +156,8 @@ impl Core {
             }
             Alteration::TimeToLive(_) => {}
             Alteration::Changes(view) => {
-                changes.extend(old.log.iter().map(|log| log.end(now)));
-                shape.log = view.map(|_| Log::new(number)).transpose()?.map(Arc::new);
+                changes.extend(old.log.iter().flat_map(|log| log.end(now)));
+                shape.log = view.map(|_| Log::new(number, &table.name)).transpose()?.map(Arc::new);
                 changes.extend(shape.log.iter().flat_map(|log| log.begin(now)));
                 changes.push(taken);
             }

@@ -79,6 +79,10 @@ impl TableStore for Engine {
     fn changes(&self) -> &dyn ShardSource {
         self.change_source()
     }
+
+    async fn change_streams(&self, table: &TableName) -> Result<Vec<StreamName>> {
+        Ok(self.rows_core()?.tables.logs.of_table(table))
+    }
 }
 
 /// The streams of changes of an engine.

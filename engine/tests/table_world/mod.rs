@@ -48,6 +48,8 @@ pub struct Picture {
     /// Entries and counts of each index that can be read.
     indexes: BTreeMap<IndexName, (Vec<Item>, u64, u64)>,
     changes: Option<Story>,
+    /// What the streams tell that are listed for it.
+    lineage: Vec<Story>,
 }
 
 /// What happened to each item, by its key, and whether that is all.
@@ -73,6 +75,7 @@ pub async fn look(store: &dyn TableStore) -> World {
             None => None,
         };
         let picture = Picture {
+            lineage: lineage(store, &table).await,
             options: summary.options,
             created_at: summary.created_at,
             items: items(store, &table, Scan::new()).await,
@@ -83,6 +86,15 @@ pub async fn look(store: &dyn TableStore) -> World {
         world.insert(table, picture);
     }
     world
+}
+
+/// What the streams of a table tell, the oldest first, whether or not the table is there.
+pub async fn lineage(store: &dyn TableStore, table: &TableName) -> Vec<Story> {
+    let mut stories = Vec::new();
+    for stream in store.change_streams(table).await.expect("a listing") {
+        stories.push(story(store, &stream).await.expect("a stream that is listed"));
+    }
+    stories
 }
 
 async fn items(store: &dyn TableStore, table: &TableName, scan: Scan) -> Vec<Item> {

@@ -8,7 +8,7 @@ use super::value::Item;
 use super::write::{Action, Write};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::name::TableName;
+use crate::name::{StreamName, TableName};
 use crate::stream::{Page, ShardSource};
 
 /// What a store of tables can do beyond the laws.
@@ -65,8 +65,8 @@ impl Token {
 ///    transaction. Sent again with its token within ten minutes it changes nothing and succeeds.
 /// 10. **Changes.** Where changes are written down, each write that makes a difference has one record, in the order in
 ///     which an item changed, with the images that the view asks for; what makes no difference has none. A record is
-///     kept for a day and goes some time later, as does a stream that has ended; whoever follows a stream gets each
-///     record once.
+///     kept for a day and goes some time later, as does a stream that has ended, and until then the stream is listed under
+///     the name of its table; whoever follows a stream gets each record once.
 /// 11. **Expiry.** An item whose time has come is removed some time later, with a change that says so; before its time
 ///     it is not.
 /// 12. **Refusals change nothing.** A call that returns an error of [`NextMove::FixCall`](crate::NextMove) had no
@@ -123,6 +123,11 @@ pub trait TableStore: Send + Sync {
     /// [`Change`](super::change::Change); its partition key is the text of the hash value
     /// ([`KeyValue::text`](super::key::KeyValue::text)). When changes are turned off, the shards of the stream end.
     fn changes(&self) -> &dyn ShardSource;
+
+    /// The streams of the changes of a table, the oldest first: the one that is written now, and those that have ended and
+    /// can still be read, whatever became of the table since. A younger table of the same name has those of the older one
+    /// before its own; a name that no table had has none.
+    async fn change_streams(&self, table: &TableName) -> Result<Vec<StreamName>>;
 }
 
 /// Whether a call may have this many parts.

@@ -67,6 +67,8 @@ pub enum Fault {
     NeverEndsFollowing,
     KeepsChanges,
     TrimsEarly,
+    ForgetsEndedStreams,
+    ListsYoungestFirst,
 }
 
 #[derive(Clone)]
@@ -389,6 +391,16 @@ impl TableStore for BrokenTables {
 
     fn changes(&self) -> &dyn ShardSource {
         self
+    }
+
+    async fn change_streams(&self, table: &TableName) -> Result<Vec<StreamName>> {
+        let mut streams = self.inner.change_streams(table).await?;
+        match self.fault {
+            Fault::ForgetsEndedStreams => streams = streams.pop().into_iter().collect(),
+            Fault::ListsYoungestFirst => streams.reverse(),
+            _ => {}
+        }
+        Ok(streams)
     }
 }
 

@@ -37,15 +37,15 @@ use text::Text;
 use wire::{
     ActionsBody, AlterationBody, AppendReply, AppendRequest, BackupLine, BackupRequest, BatchBody,
     BeginUploadRequest, BlobMetaBody, BlobPlace, BlobsReply, BlobsRequest, BucketBody, BucketRequest,
-    BucketsRequest, CompleteUploadRequest, CopyBlobRequest, CreateRequest, DeleteBlobRequest,
-    DeleteBlobsRequest, DeleteMessagesRequest, Empty, FollowLine, FollowRequest, GetBlobReply,
-    GetBlobRequest, GetBody, GetsRequest, GotReply, ItemPageBody, ItemReply, ItemsReply, MergeRequest,
-    MoveBody, MovedReply, MovesReply, OpenedReply, PageReply, PartBody, PartsRequest, PutBlobRequest,
-    PutPartRequest, QueryBody, QueueBody, QueueOptionsRequest, QueueRequest, QueuesRequest, ReadRequest,
-    ReceiveReply, ReceiveRequest, ResultsReply, RetentionRequest, ScanBody, SendRequest, SentBody, ShardBody,
-    ShardsRequest, SplitRequest, StartMoveRequest, StatusReply, StreamBody, StreamRequest, StreamsRequest,
-    TableBody, TableCall, TableOptionsBody, TableRequest, TablesRequest, TransactRequest, UploadBody,
-    UploadSummaryBody, UploadsRequest, VisibilityRequest, WriteBody,
+    BucketsRequest, ChangeStreamsReply, CompleteUploadRequest, CopyBlobRequest, CreateRequest,
+    DeleteBlobRequest, DeleteBlobsRequest, DeleteMessagesRequest, Empty, FollowLine, FollowRequest,
+    GetBlobReply, GetBlobRequest, GetBody, GetsRequest, GotReply, ItemPageBody, ItemReply, ItemsReply,
+    MergeRequest, MoveBody, MovedReply, MovesReply, OpenedReply, PageReply, PartBody, PartsRequest,
+    PutBlobRequest, PutPartRequest, QueryBody, QueueBody, QueueOptionsRequest, QueueRequest, QueuesRequest,
+    ReadRequest, ReceiveReply, ReceiveRequest, ResultsReply, RetentionRequest, ScanBody, SendRequest,
+    SentBody, ShardBody, ShardsRequest, SplitRequest, StartMoveRequest, StatusReply, StreamBody,
+    StreamRequest, StreamsRequest, TableBody, TableCall, TableOptionsBody, TableRequest, TablesRequest,
+    TransactRequest, UploadBody, UploadSummaryBody, UploadsRequest, VisibilityRequest, WriteBody,
 };
 
 /// A call that the server answers.
@@ -203,6 +203,8 @@ operations! {
     Query "query": TableCall<QueryBody> => ItemPageBody;
     /// Reads items of all hash values.
     Scan "scan": TableCall<ScanBody> => ItemPageBody;
+    /// The streams of the changes of a table.
+    ChangeStreams "change-streams": TableRequest => ChangeStreamsReply;
     /// A page of shards of a stream of changes.
     ChangeShards "change-shards": ShardsRequest => PageReply<ShardBody>;
     /// Reads a batch of changes.

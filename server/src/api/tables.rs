@@ -15,11 +15,12 @@ use super::meter;
 use super::receive::{Refusal, receive};
 use super::serve::{Answer, Api, lines, streamed};
 use super::wire::{
-    ActionsBody, Empty, FollowRequest, GotReply, ItemReply, ItemsReply, Mirror, PageReply, ReadRequest,
+    ActionsBody, ChangeStreamsReply, Empty, FollowRequest, GotReply, ItemReply, ItemsReply, Mirror,
+    PageReply, ReadRequest,
 };
 use super::{
-    AlterTable, BatchGet, BatchWrite, ChangeShards, CreateTable, DeleteTable, FollowChanges, GetItem,
-    Operation, Query, ReadChanges, Scan, Table, Tables, TransactGet, TransactWrite, WriteItem,
+    AlterTable, BatchGet, BatchWrite, ChangeShards, ChangeStreams, CreateTable, DeleteTable, FollowChanges,
+    GetItem, Operation, Query, ReadChanges, Scan, Table, Tables, TransactGet, TransactWrite, WriteItem,
 };
 
 /// All operations on tables.
@@ -38,6 +39,7 @@ pub(super) fn router() -> Router<Arc<Api>> {
         .route(TransactWrite::PATH, post(answer::<TransactWrite>))
         .route(Query::PATH, post(answer::<Query>))
         .route(Scan::PATH, post(answer::<Scan>))
+        .route(ChangeStreams::PATH, post(answer::<ChangeStreams>))
         .route(ChangeShards::PATH, post(answer::<ChangeShards>))
         .route(ReadChanges::PATH, post(read_changes))
         .route(FollowChanges::PATH, post(follow_changes))
@@ -163,6 +165,13 @@ impl Answer for Query {
 impl Answer for Scan {
     async fn ask(api: &Api, request: Self::Request) -> Result<Self::Reply> {
         api.stores.tables()?.scan(&request.table.0, request.call.back()).await.map(Mirror::of)
+    }
+}
+
+impl Answer for ChangeStreams {
+    async fn ask(api: &Api, request: Self::Request) -> Result<ChangeStreamsReply> {
+        let streams = api.stores.tables()?.change_streams(&request.table.0).await?;
+        Ok(ChangeStreamsReply { streams: Mirror::of(streams) })
     }
 }
 

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anabranch_aws::{Aws, KeyspaceChanges, TableChanges};
-use anabranch_bus::flow::{Flow, FlowError, Keyspaces, Ports, StreamsOfTable};
+use anabranch_aws::{Aws, KeyspaceChanges};
+use anabranch_bus::flow::{Flow, FlowError, Keyspaces, Ports};
 use anabranch_engine::SystemClock;
 use anabranch_model::Clock;
 use clap::Args;
@@ -99,7 +99,6 @@ pub(crate) fn ports(stores: &Stores, aws: Option<&Aws>, clock: Arc<dyn Clock>) -
         tables: stores.shared_tables()?,
         blobs: stores.shared_blobs()?,
         keyspaces: aws.map(keyspaces),
-        streams_of: aws.map(streams_of),
         clock,
         region: aws.map_or(REGION, Aws::region).to_owned(),
         steps: BTreeMap::new(),
@@ -117,15 +116,6 @@ fn keyspaces(aws: &Aws) -> Keyspaces {
             Box::pin(async move { lister.of_table(&keyspace, &table).await })
         }),
     }
-}
-
-/// DynamoDB lists the streams of a table for a day after their end, those of a table of the same name before it as well.
-fn streams_of(aws: &Aws) -> StreamsOfTable {
-    let changes = TableChanges::new(aws);
-    Arc::new(move |table| {
-        let changes = changes.clone();
-        Box::pin(async move { changes.of_table(&table).await })
-    })
 }
 
 impl From<FlowError> for Failure {

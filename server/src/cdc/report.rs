@@ -22,6 +22,8 @@ pub(super) struct Report {
     rows: u64,
     blobs: u64,
     changes: u64,
+    /// Those among them that are of an older table of this name.
+    older: u64,
     /// Rows that changed while they were compared.
     moving: u64,
     found: BTreeMap<&'static str, u64>,
@@ -52,6 +54,7 @@ impl Report {
             rows: verification.rows,
             blobs: verification.blobs,
             changes: verification.documents,
+            older: verification.older,
             moving: verification.moving,
             found: verification.counts.iter().map(|(found, count)| (found.word(), *count)).collect(),
             differences: verification.differences.iter().map(line).collect(),
@@ -71,6 +74,13 @@ impl fmt::Display for Report {
             counted(self.changes, "change"),
             counted(self.blobs, "blob")
         )?;
+        if self.older > 0 {
+            let older = counted(self.older, "change");
+            writeln!(
+                f,
+                "{older} from before the table was made, of an older one of its name, were not compared"
+            )?;
+        }
         if self.moving > 0 {
             writeln!(f, "{} changed meanwhile and prove nothing", counted(self.moving, "row"))?;
         }

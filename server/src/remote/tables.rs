@@ -107,6 +107,10 @@ impl TableStore for Remote {
     fn changes(&self) -> &dyn ShardSource {
         &self.changes
     }
+
+    async fn change_streams(&self, table: &TableName) -> Result<Vec<StreamName>> {
+        self.caller.call::<api::ChangeStreams>(&one(table)).await.map(|reply| reply.streams.back())
+    }
 }
 
 /// The streams of changes of a server's tables.

@@ -12,8 +12,10 @@ use super::tags::{self, Tag};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::list::{ENTRIES_MAX, bounded};
-use crate::making::to_its_end;
+use crate::making::{Notes, to_its_end};
 
+/// Delivery streams that are being made with tags.
+const NOTES: Notes = Notes("firehose-making");
 /// Bytes and seconds unless the maker says otherwise.
 const SIZE_MIB_DEFAULT: i64 = 5;
 const INTERVAL_SECONDS_DEFAULT: i64 = 300;
@@ -101,36 +103,73 @@ pub(super) async fn handle(context: &Context, request: Request) -> Result<Respon
     let definition = destination.definition(name, context.clock.now().as_millis())?;
     let delivery_stream_arn = context.arn("firehose", &format!("deliverystream/{}", definition.name));
     let context = context.clone();
-    to_its_end(async move {
-        create(&context, &definition).await?;
-        tags::put(&context, &definition.name, request.tags).await
-    })
-    .await?;
+    to_its_end(async move { create(&context, &definition, request.tags).await }).await?;
     Ok(Response { delivery_stream_arn })
 }
 
-/// The definition comes first: whoever finds one without a stream makes it.
-async fn create(context: &Context, definition: &Definition) -> Result<(), Fault> {
-    let _alone = context.firehose.delivering(&definition.name).await;
+/// The definition comes before the stream: whoever finds one without a stream makes it.
+async fn create(context: &Context, definition: &Definition, tags: Vec<Tag>) -> Result<(), Fault> {
+    let name = &definition.name;
+    let _alone = context.firehose.delivering(name).await;
+    if definition::get(&context.ports, name).await.map_err(fault)?.is_some() {
+        return Err(in_use(name));
+    }
     // A stream of somebody else is found before there is a definition, because a definition without a stream gets the one
     // of its name, and deletes it later.
-    if definition::get(&context.ports, &definition.name).await.map_err(fault)?.is_none() {
-        let stream = buffer::stream(&definition.name).map_err(fault)?;
-        match context.ports.streams.stream(&stream).await {
-            Ok(_) => return Err(occupied(&stream)),
-            Err(Error::StreamNotFound(_)) => {}
-            Err(error) => return Err(fault(error)),
-        }
+    let stream = buffer::stream(name).map_err(fault)?;
+    match context.ports.streams.stream(&stream).await {
+        Ok(_) => return Err(occupied(&stream)),
+        Err(Error::StreamNotFound(_)) => {}
+        Err(error) => return Err(fault(error)),
     }
+    let is_noted = !tags.is_empty() || NOTES.unfinished(context, name).await.map_err(fault)?.is_some();
+    if is_noted {
+        let note =
+            serde_json::to_vec(&tags).map_err(|error| Fault::server("InternalFailure", error.to_string()))?;
+        NOTES.begin(context, name, note).await.map_err(fault)?;
+    }
+    make(context, definition, tags).await?;
+    if is_noted {
+        NOTES.end(context, name).await.map_err(fault)?;
+    }
+    Ok(())
+}
+
+async fn make(context: &Context, definition: &Definition, tags: Vec<Tag>) -> Result<(), Fault> {
     if !definition::keep(context, definition).await? {
         return Err(in_use(&definition.name));
     }
-    let Err(error) = buffer::create(&context.ports, &definition.name).await else { return Ok(()) };
-    definition::forget(context, &definition.name).await?;
-    Err(match error {
-        Error::StreamExists(stream) => occupied(&stream),
-        other => fault(other),
-    })
+    if let Err(error) = buffer::create(&context.ports, &definition.name).await {
+        definition::forget(context, &definition.name).await?;
+        return Err(match error {
+            Error::StreamExists(stream) => occupied(&stream),
+            other => fault(other),
+        });
+    }
+    tags::put(context, &definition.name, tags).await
+}
+
+/// Makes the streams and tags of the delivery streams that a server was making when it died.
+pub(crate) async fn finish_making(context: &Context) -> Result<(), Fault> {
+    for (name, note) in NOTES.all(context).await.map_err(fault)? {
+        let _alone = context.firehose.delivering(&name).await;
+        // Without a definition it was not made, and nobody was told that it was.
+        if definition::get(&context.ports, &name).await.map_err(fault)?.is_some() {
+            match buffer::create(&context.ports, &name).await {
+                Ok(()) | Err(Error::StreamExists(_)) => {}
+                Err(error) => return Err(fault(error)),
+            }
+            // Tags that somebody put since count.
+            if tags::list(context, &name).await?.is_empty() {
+                let tags = serde_json::from_slice(&note).map_err(|error| {
+                    fault(Error::Corrupt(format!("the tags of delivery stream `{name}`: {error}")))
+                })?;
+                tags::put(context, &name, tags).await?;
+            }
+        }
+        NOTES.end(context, &name).await.map_err(fault)?;
+    }
+    Ok(())
 }
 
 fn occupied(stream: &StreamName) -> Fault {

@@ -33,6 +33,7 @@ mod untag_delivery_stream;
 
 use crate::operations::operations;
 
+pub(crate) use create_delivery_stream::finish_making;
 pub(crate) use delivery::deliver;
 pub(crate) use state::State;
 

@@ -9,11 +9,14 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use super::definition::Definition;
+use crate::making::Settled;
 
 /// What is remembered. After a start everything is due once, because nobody knows what waits.
 #[derive(Default)]
 pub(crate) struct State {
     waiting: Mutex<HashMap<String, Waiting>>,
+    /// Whether nothing is left that was begun before the start.
+    pub(crate) settled: Settled,
     /// Each is held by whoever makes, delivers or deletes the delivery stream, so that nothing is delivered twice at the same
     /// time.
     delivering: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,

@@ -7,7 +7,7 @@ use anabranch_model::{Error, StreamName, StreamOptions};
 use serde::Deserialize;
 
 use super::errors::{fault, invalid, too_many_shards};
-use super::settings::Settings;
+use super::settings::{Settings, decode, load};
 use super::stream::resolve;
 use super::tags;
 use super::update_stream_mode::{MODES, ModeDetails};
@@ -86,7 +86,10 @@ async fn make(
             if !is_plain {
                 NOTES.begin(context, name, note).await.map_err(fault)?;
             }
-            context.ports.streams.create_stream(stream, options).await.map_err(fault)?;
+            if let Err(error) = context.ports.streams.create_stream(stream, options).await {
+                NOTES.refused(context, name, &error).await;
+                return Err(fault(error));
+            }
         }
         Err(error) => return Err(fault(error)),
     }
@@ -97,4 +100,23 @@ async fn make(
         NOTES.end(context, name).await.map_err(fault)?;
     }
     Ok(Nothing)
+}
+
+/// Gives the streams their settings that a server made which died before it could.
+pub(crate) async fn finish_making(context: &Context) -> Result<(), Fault> {
+    let _changing = context.kinesis.changing().await;
+    for (name, note) in NOTES.all(context).await.map_err(fault)? {
+        let stream = StreamName::new(&name).map_err(fault)?;
+        match context.ports.streams.stream(&stream).await {
+            // Settings that somebody made since count.
+            Ok(_) if load(context, &stream).await? == Settings::default() => {
+                decode(&stream, Some(note))?.keep(context, &stream).await?;
+            }
+            // Or it was not made, and nobody was told that it was.
+            Ok(_) | Err(Error::StreamNotFound(_)) => {}
+            Err(error) => return Err(fault(error)),
+        }
+        NOTES.end(context, &name).await.map_err(fault)?;
+    }
+    Ok(())
 }

@@ -71,6 +71,7 @@ mod update_account_settings;
 
 use crate::operations::operations;
 
+pub(crate) use create_stream::finish_making;
 pub(crate) use state::State;
 
 operations! {

@@ -93,7 +93,8 @@ pub(super) async fn of_records(context: &Context, stream: &StreamName) -> Result
     }
 }
 
-fn decode(stream: &StreamName, document: Option<Bytes>) -> Result<Settings, Fault> {
+/// Settings as they are kept.
+pub(super) fn decode(stream: &StreamName, document: Option<Bytes>) -> Result<Settings, Fault> {
     match document {
         Some(bytes) => serde_json::from_slice(&bytes)
             .map_err(|error| fault(Error::Corrupt(format!("the settings of stream `{stream}`: {error}")))),

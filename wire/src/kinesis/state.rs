@@ -10,12 +10,15 @@ use super::errors::{in_use, stream_not_found};
 use super::subscriptions::Subscriptions;
 use crate::context::{ACCOUNT, Context};
 use crate::fault::Fault;
+use crate::making::Settled;
 
 /// What is remembered. Nothing of it outlives the server.
 #[derive(Default)]
 pub(crate) struct State {
     /// Held by whoever reads documents to change them.
     changing: Mutex<()>,
+    /// Whether nothing is left that was begun before the start.
+    pub(crate) settled: Settled,
     /// Streams that were changed a moment ago, and until when they say so (time of the stopwatch).
     updating: parking_lot::Mutex<HashMap<StreamName, Duration>>,
     /// Who gets which shard.

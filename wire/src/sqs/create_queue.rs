@@ -73,12 +73,14 @@ async fn make(
             if !is_plain {
                 NOTES.begin(context, name, note).await.map_err(fault)?;
             }
-            let made = context.ports.queues.create_queue(queue, options).await;
-            made.map_err(|error| match error {
-                // Also the queue itself, which is not there yet.
-                Error::QueueNotFound(missing) => no_dead_letters(&missing),
-                error => fault(error),
-            })?;
+            if let Err(error) = context.ports.queues.create_queue(queue, options).await {
+                NOTES.refused(context, name, &error).await;
+                return Err(match error {
+                    // Also the queue itself, which is not there yet.
+                    Error::QueueNotFound(missing) => no_dead_letters(&missing),
+                    error => fault(error),
+                });
+            }
             context.sqs.forget_purge(queue);
         }
         Err(error) => return Err(fault(error)),
@@ -90,6 +92,25 @@ async fn make(
         NOTES.end(context, name).await.map_err(fault)?;
     }
     Ok(Response { queue_url: url(context, queue) })
+}
+
+/// Gives the queues their settings that a server made which died before it could.
+pub(crate) async fn finish_making(context: &Context) -> Result<(), Fault> {
+    let _changing = context.sqs.changing().await;
+    for (name, note) in NOTES.all(context).await.map_err(fault)? {
+        let queue = QueueName::new(&name).map_err(fault)?;
+        match context.ports.queues.queue(&queue).await {
+            // Settings that somebody made since count.
+            Ok(_) if Settings::of(context, &queue).await? == Settings::default() => {
+                Settings::decode(&queue, &note)?.keep(context, &queue).await?;
+            }
+            // Or it was not made, and nobody was told that it was.
+            Ok(_) | Err(Error::QueueNotFound(_)) => {}
+            Err(error) => return Err(fault(error)),
+        }
+        NOTES.end(context, &name).await.map_err(fault)?;
+    }
+    Ok(())
 }
 
 /// A queue that exists is as good as a new one if it has the attributes that were asked for.

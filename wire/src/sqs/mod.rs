@@ -57,6 +57,7 @@ use crate::protocol::{Protocol, Spelling, document, members, parse_form};
 use crate::receive::Body;
 use crate::wire::Call;
 
+pub(crate) use create_queue::finish_making;
 pub(crate) use state::State;
 
 const NAMESPACE: &str = "http://queue.amazonaws.com/doc/2012-11-05/";

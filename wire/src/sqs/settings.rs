@@ -30,8 +30,14 @@ impl Settings {
     /// Those of a queue.
     pub(super) async fn of(context: &Context, queue: &QueueName) -> Result<Self, Fault> {
         let document = context.ports.admin.document(&Owner::Queue(queue.clone()), KIND, NAME).await;
-        let Some(text) = document.map_err(fault)? else { return Ok(Settings::default()) };
-        serde_json::from_slice(&text)
+        document
+            .map_err(fault)?
+            .map_or_else(|| Ok(Settings::default()), |text| Settings::decode(queue, &text))
+    }
+
+    /// As they are kept.
+    pub(super) fn decode(queue: &QueueName, text: &[u8]) -> Result<Self, Fault> {
+        serde_json::from_slice(text)
             .map_err(|error| fault(Error::Corrupt(format!("the settings of queue `{queue}`: {error}"))))
     }
 

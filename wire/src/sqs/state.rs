@@ -6,6 +6,8 @@ use std::time::Duration;
 use anabranch_model::{Clock, QueueName};
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::making::Settled;
+
 /// How long after a purge a queue refuses another one.
 const PURGE_PAUSE: Duration = Duration::from_secs(60);
 
@@ -14,6 +16,8 @@ const PURGE_PAUSE: Duration = Duration::from_secs(60);
 pub(crate) struct State {
     /// Held by whoever reads what a queue is like to change it.
     changing: Mutex<()>,
+    /// Whether nothing is left that was begun before the start.
+    pub(crate) settled: Settled,
     /// Queues that were purged a moment ago, and when (time of the stopwatch).
     purged: parking_lot::Mutex<HashMap<QueueName, Duration>>,
 }

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use anabranch_model::Timestamp;
 use bytes::Bytes;
-use parquet::basic::Type;
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
-use parquet::data_type::{ByteArray, ByteArrayType};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
@@ -22,6 +22,8 @@ const TEXT_BYTES_MAX: usize = 8 << 20;
 /// The columns that are compared.
 const NAMES: [&str; 6] =
     ["event_name", "sequence_number", "keys", "clustering_keys", "new_image", "old_image"];
+/// The column of times.
+const TIME: &str = "event_time";
 
 type Change = Result<Archived, String>;
 
@@ -50,14 +52,15 @@ struct Changes {
     /// The group of rows that comes next.
     group: usize,
     /// The columns of the one that is being read.
-    columns: Vec<Column>,
+    columns: Vec<Column<ByteArrayType>>,
+    times: Option<Column<Int64Type>>,
     read: VecDeque<Archived>,
     /// How many were read.
     count: i64,
 }
 
-struct Column {
-    reader: ColumnReaderImpl<ByteArrayType>,
+struct Column<T: DataType> {
+    reader: ColumnReaderImpl<T>,
     /// The level of a value that is there.
     level: i16,
 }
@@ -65,7 +68,7 @@ struct Column {
 impl Changes {
     fn open(body: Bytes) -> Result<Self, String> {
         let file = SerializedFileReader::new(body).map_err(said)?;
-        Ok(Changes { file, group: 0, columns: Vec::new(), read: VecDeque::new(), count: 0 })
+        Ok(Changes { file, group: 0, columns: Vec::new(), times: None, read: VecDeque::new(), count: 0 })
     }
 
     fn next(&mut self) -> Result<Option<Archived>, String> {
@@ -85,7 +88,9 @@ impl Changes {
                 };
             }
             let group = self.file.get_row_group(self.group).map_err(said)?;
-            self.columns = NAMES.iter().map(|name| column(&*group, name)).collect::<Result<_, _>>()?;
+            self.columns =
+                NAMES.iter().map(|name| column(&*group, name, "texts")).collect::<Result<_, _>>()?;
+            self.times = Some(column(&*group, TIME, "times")?);
             self.group += 1;
         }
     }
@@ -96,24 +101,26 @@ impl Changes {
         for column in &mut self.columns {
             columns.push(column.read()?);
         }
+        let times = self.times.as_mut().map(Column::read).transpose()?.unwrap_or_default();
         let count = columns[0].len();
-        if columns.iter().any(|column| column.len() != count) {
+        if times.len() != count || columns.iter().any(|column| column.len() != count) {
             return Err("its columns are not of one length".to_owned());
         }
         let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
-        for _ in 0..count {
+        for time in times {
             let row: Vec<_> = columns.iter_mut().map(|column| column.next().flatten()).collect();
             let text = |column: usize| row[column].as_ref().map(text).transpose();
             let there = |column: usize| text(column)?.ok_or(format!("a row has no `{}`", NAMES[column]));
             let images = [text(4)?, text(5)?];
-            self.read.push_back(archived(there(0)?, there(1)?, there(2)?, text(3)?, images)?);
+            let at = time.and_then(|time| u64::try_from(time).ok()).map(Timestamp::from_millis);
+            self.read.push_back(archived(there(0)?, there(1)?, at, there(2)?, text(3)?, images)?);
         }
         Ok(count > 0)
     }
 }
 
-impl Column {
-    fn read(&mut self) -> Result<Vec<Option<ByteArray>>, String> {
+impl<T: DataType> Column<T> {
+    fn read(&mut self) -> Result<Vec<Option<T::T>>, String> {
         let (mut levels, mut values) = (Vec::new(), Vec::new());
         let (rows, ..) =
             self.reader.read_records(AT_ONCE, Some(&mut levels), None, &mut values).map_err(said)?;
@@ -123,13 +130,13 @@ impl Column {
     }
 }
 
-fn column(group: &dyn RowGroupReader, name: &str) -> Result<Column, String> {
+fn column<T: DataType>(group: &dyn RowGroupReader, name: &str, what: &str) -> Result<Column<T>, String> {
     let schema = group.metadata().schema_descr();
     let found = schema.columns().iter().position(|column| column.path().string() == name);
     let place = found.ok_or(format!("it has no column `{name}`"))?;
     let column = schema.column(place);
-    if column.physical_type() != Type::BYTE_ARRAY || column.max_rep_level() != 0 {
-        return Err(format!("its column `{name}` is none of texts"));
+    if column.physical_type() != T::get_physical_type() || column.max_rep_level() != 0 {
+        return Err(format!("its column `{name}` is none of {what}"));
     }
     let reader = get_typed_column_reader(group.get_column_reader(place).map_err(said)?);
     Ok(Column { reader, level: column.max_def_level() })

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::{Batch, Next, Position, ReadLimit, Record, SequenceNumber, Shard, ShardId, Timestamp};
+use crate::{Batch, Next, Position, ReadLimit, Record, SequenceNumber, Shard, ShardId, TableName, Timestamp};
 
 /// The records of one stream of changes.
 #[derive(Clone, Debug)]
 pub struct Log {
+    table: TableName,
     shard: Shard,
     records: Vec<Record>,
     /// The last one that was forgotten.
@@ -14,7 +15,7 @@ pub struct Log {
 }
 
 impl Log {
-    pub fn new(number: SequenceNumber) -> Self {
+    pub fn new(table: TableName, number: SequenceNumber) -> Self {
         let shard = Shard {
             id: ShardId::numbered(0),
             parents: Vec::new(),
@@ -23,7 +24,11 @@ impl Log {
             ends_before: None,
             closed_at: None,
         };
-        Log { shard, records: Vec::new(), trimmed: None }
+        Log { table, shard, records: Vec::new(), trimmed: None }
+    }
+
+    pub fn table(&self) -> &TableName {
+        &self.table
     }
 
     pub fn shard(&self) -> &Shard {

@@ -194,6 +194,10 @@ impl TableStore for ReferenceTables {
     fn changes(&self) -> &dyn ShardSource {
         self
     }
+
+    async fn change_streams(&self, table: &TableName) -> Result<Vec<StreamName>> {
+        Ok(self.state().change_streams(table))
+    }
 }
 
 #[async_trait]

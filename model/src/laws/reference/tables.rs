@@ -38,7 +38,7 @@ impl Tables {
         if self.tables.contains_key(name) {
             return Err(Error::TableExists(name.clone()));
         }
-        let changes = options.changes.map(|_| self.open_log());
+        let changes = options.changes.map(|_| self.open_log(name));
         let changes_since = changes.as_ref().map(|_| now);
         let table = Table { options, created_at: now, items: BTreeMap::new(), changes, changes_since };
         self.tables.insert(name.clone(), table);
@@ -84,13 +84,20 @@ impl Tables {
         })
     }
 
+    /// The streams of the changes of a table, the oldest first.
+    pub fn change_streams(&self, name: &TableName) -> Vec<StreamName> {
+        let mut logs: Vec<_> = self.logs.iter().filter(|(_, log)| log.table() == name).collect();
+        logs.sort_by_key(|(_, log)| log.shard().starts_at);
+        logs.into_iter().map(|(stream, _)| stream.clone()).collect()
+    }
+
     /// Changes a table.
     pub fn alter(&mut self, name: &TableName, alteration: &Alteration, now: Timestamp) -> Result<()> {
         let options = self.table(name)?.options.altered(name, alteration)?;
         if let Alteration::Changes(view) = alteration {
             let old = self.table(name)?.changes.clone();
             self.close_log(old, now);
-            let log = view.map(|_| self.open_log());
+            let log = view.map(|_| self.open_log(name));
             let table = self.table_mut(name)?;
             table.changes_since = log.as_ref().map(|_| now);
             table.changes = log;
@@ -112,10 +119,10 @@ impl Tables {
         SequenceNumber::from_u128(self.numbers)
     }
 
-    fn open_log(&mut self) -> StreamName {
+    fn open_log(&mut self, table: &TableName) -> StreamName {
         let number = self.fresh_number();
         let name = StreamName::new(&format!("changes-{number}")).unwrap_or_else(|_| unreachable!("short"));
-        self.logs.insert(name.clone(), Log::new(number));
+        self.logs.insert(name.clone(), Log::new(table.clone(), number));
         name
     }
 

@@ -127,6 +127,7 @@ pub async fn changes_are_kept_for_a_day(trial: Trial) {
     trial.ok("turning off", trial.store().alter(&table, Alteration::Changes(None)).await);
     trial.advance(limits::CHANGES_RETENTION - 3 * HOUR).await;
     trial.same("changes of a stream that has ended", trial.changes(&stream).await.len(), 2);
+    trial.same("streams of a table", trial.change_streams(&table).await.last(), Some(&stream));
     trial.advance(4 * HOUR).await;
     let look = || async {
         match trial.store().changes().shards(&stream, None, 1).await {
@@ -135,4 +136,40 @@ pub async fn changes_are_kept_for_a_day(trial: Trial) {
         }
     };
     trial.eventually("a stream that is gone", look).await;
+    let listed = trial.change_streams(&table).await.contains(&stream);
+    trial.holds(!listed, "a stream that is gone is listed");
+}
+
+/// The streams of a table are listed, the oldest first and those that have ended too, and those of an older table of its
+/// name before its own.
+pub async fn the_streams_of_a_table_are_listed(trial: Trial) {
+    let (table, other) = (trial.simple().await, trial.simple().await);
+    let (store, options) = (trial.store(), TableOptions::new(by_id()).with_changes(ChangeView::Keys));
+    // A store that was used before may still have streams of this name.
+    let (before, before_other) = (trial.change_streams(&table).await, trial.change_streams(&other).await);
+    let (mut streams, mut puts) = (before.clone(), 0);
+    for _ in 0..2 {
+        let turn = |view| store.alter(&table, Alteration::Changes(view));
+        trial.ok("turning on", turn(Some(ChangeView::Keys)).await);
+        streams.push(trial.stream(&table).await);
+        puts += 1;
+        trial.put(&table, id(&format!("{puts}"))).await;
+        trial.same("streams with one that is written", trial.change_streams(&table).await, streams.clone());
+        trial.ok("turning off", turn(None).await);
+        trial.same("streams that have ended", trial.change_streams(&table).await, streams.clone());
+    }
+    for _ in 0..2 {
+        trial.ok("deleting", store.delete_table(&table).await);
+        trial.same("streams of a deleted table", trial.change_streams(&table).await, streams.clone());
+        trial.ok("making it again", store.create_table(&table, options.clone()).await);
+        streams.push(trial.stream(&table).await);
+        puts += 1;
+        trial.put(&table, id(&format!("{puts}"))).await;
+        trial.same("streams of both tables", trial.change_streams(&table).await, streams.clone());
+    }
+    for (number, stream) in (1..).zip(&streams[before.len()..]) {
+        let keys: Vec<Item> = trial.changes(stream).await.into_iter().map(|change| change.keys).collect();
+        trial.same(format!("the changes of stream {number}"), keys, vec![id(&format!("{number}"))]);
+    }
+    trial.same("streams of another table", trial.change_streams(&other).await, before_other);
 }

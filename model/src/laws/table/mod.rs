@@ -80,7 +80,8 @@ laws! { $ table_laws in table of dyn TableStore:
         changes_end_when_they_are_turned_off;
     change_streams:
         following_changes_sees_each_once,
-        changes_are_kept_for_a_day;
+        changes_are_kept_for_a_day,
+        the_streams_of_a_table_are_listed;
     expiry:
         expired_items_are_removed,
         a_key_may_be_the_time_of_expiry,

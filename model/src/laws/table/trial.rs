@@ -175,6 +175,11 @@ impl Trial {
         summary.changes.unwrap_or_else(|| self.fail("the changes of the table are not written down"))
     }
 
+    /// The streams of a table's changes, those that have ended too.
+    pub async fn change_streams(&self, table: &TableName) -> Vec<StreamName> {
+        self.ok("listing streams of changes", self.store().change_streams(table).await)
+    }
+
     /// The shards of a stream of changes, parents first.
     pub async fn shards(&self, stream: &StreamName) -> Vec<Shard> {
         let store = self.store();

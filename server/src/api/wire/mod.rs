@@ -49,14 +49,14 @@ pub use request::{
 };
 pub use status::{EngineBody, StatusReply};
 pub use table::{
-    ActionBody, ActionsBody, AlterationBody, CancelledBody, ChangeViewBody, ClusteringBody, ColumnBody,
-    ColumnKindBody, ComparisonBody, ConditionBody, Distinct, GetBody, GetsRequest, GotBody, GotReply,
-    IndexOptionsBody, IndexProjectionBody, IndexScopeBody, IndexSummaryBody, ItemBody, ItemPageBody,
-    ItemReply, ItemsReply, KeyAttributeBody, KeyConditionBody, KeyKindBody, KeySchemaBody, KeyspaceShapeBody,
-    KindBody, Millis, Mirror, OperandBody, PathBody, ProjectionBody, QueryBody, RangeConditionBody,
-    ReadingBody, ReturningBody, ScanBody, SegmentBody, SetOperandBody, SetValueBody, StepBody, TableBody,
-    TableCall, TableOptionsBody, TableRequest, TableStateBody, TablesRequest, TransactRequest, UpdateBody,
-    ValueBody, WriteBody,
+    ActionBody, ActionsBody, AlterationBody, CancelledBody, ChangeStreamsReply, ChangeViewBody,
+    ClusteringBody, ColumnBody, ColumnKindBody, ComparisonBody, ConditionBody, Distinct, GetBody,
+    GetsRequest, GotBody, GotReply, IndexOptionsBody, IndexProjectionBody, IndexScopeBody, IndexSummaryBody,
+    ItemBody, ItemPageBody, ItemReply, ItemsReply, KeyAttributeBody, KeyConditionBody, KeyKindBody,
+    KeySchemaBody, KeyspaceShapeBody, KindBody, Millis, Mirror, OperandBody, PathBody, ProjectionBody,
+    QueryBody, RangeConditionBody, ReadingBody, ReturningBody, ScanBody, SegmentBody, SetOperandBody,
+    SetValueBody, StepBody, TableBody, TableCall, TableOptionsBody, TableRequest, TableStateBody,
+    TablesRequest, TransactRequest, UpdateBody, ValueBody, WriteBody,
 };
 pub use upload::{
     BeginUploadRequest, CompleteUploadRequest, PartBody, PartsRequest, PutPartRequest, UploadBody,

@@ -28,8 +28,8 @@ pub use read::{GetBody, GotBody, ItemPageBody, QueryBody, ReadingBody, ScanBody,
 pub use value::{Distinct, ItemBody, ValueBody};
 pub use write::{ActionBody, CancelledBody, ReturningBody, WriteBody};
 
-use anabranch_model::TableName;
 use anabranch_model::limits::{BATCH_GET_ITEMS_MAX, BATCH_WRITE_ITEMS_MAX, TRANSACTION_ITEMS_MAX};
+use anabranch_model::{StreamName, TableName};
 use serde::{Deserialize, Serialize};
 
 use super::super::text::Text;
@@ -85,6 +85,13 @@ pub struct GotReply {
 pub struct ItemsReply {
     /// One answer a read.
     pub items: Vec<Option<ItemBody>>,
+}
+
+/// The streams of the changes of a table.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ChangeStreamsReply {
+    /// The oldest first.
+    pub streams: Vec<Text<StreamName>>,
 }
 
 /// One item, or nothing.
