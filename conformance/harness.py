@@ -66,10 +66,11 @@ class Server:
             raise RuntimeError(f"the server did not get ready: {line!r}")
         return self
 
-    def kill(self):
-        """Ends the server as a crash would, and starts it again."""
+    def kill(self, away=0):
+        """Ends the server as a crash would, and starts it again after so many seconds."""
         self.process.kill()
         self.process.wait()
+        time.sleep(away)
         self.start()
 
     @contextmanager

@@ -1,5 +1,6 @@
 """Applications of the Kinesis Client Library: a stream, its writer, and workers of Java's and of ours that share its shards."""
 
+import hashlib
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 
 import boto3
 from botocore.config import Config
@@ -30,6 +32,15 @@ LOGGING = """<configuration>
 
 def client(service):
     return boto3.client(service, config=Config(retries={"max_attempts": 0}, read_timeout=20))
+
+
+def keys():
+    """One key for each eighth of the hash keys, so that every shard has something to do, also behind the split."""
+    found = {}
+    for number in range(1000):
+        digest = int.from_bytes(hashlib.md5(f"key-{number}".encode()).digest(), "big")
+        found.setdefault(digest * 8 >> 128, f"key-{number}")
+    return [found[eighth] for eighth in range(8)]
 
 
 class Writer(threading.Thread):
@@ -112,13 +123,14 @@ class Application:
         with open(paths["log"], "wb") as log:
             self.workers[worker] = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
-    def work_of_ours(self, worker):
-        """Starts a worker of ours. It speaks to the server as Java does, and says what it reads in the same file."""
+    def work_of_ours(self, worker, **more):
+        """Starts a worker of ours. It speaks to the server as Java does, and says what it reads in the same file. `more` is put
+        into its environment."""
         command = [BINARY, "consumer", "run", self.name, self.name, "--worker", worker, "--lease-time", "5s", "--json",
                    "--engine", "aws", "--endpoint", self.server.url, "--region", "us-east-1"]
         path = os.path.join(self.server.folder.name, f"{self.name}-{worker}.log")
         with open(path, "wb") as log, open(self.seen_at, "ab") as seen:
-            environment = {**os.environ, "RUST_LOG": "anabranch_consumer=info,warn"}
+            environment = {**os.environ, "RUST_LOG": "anabranch_consumer=info,warn", **more}
             self.workers[worker] = subprocess.Popen(command, stdout=seen, stderr=log, env=environment)
 
     def seen(self, what=None, **more):
@@ -206,3 +218,53 @@ class Application:
 def together(applications, step):
     for application in applications:
         step(application)
+
+
+class Lookout(threading.Thread):
+    """Looks at the leases again and again, and notes beside how much had been processed by then at the latest."""
+
+    def __init__(self, application):
+        super().__init__(daemon=True)
+        self.application, self.looks, self.ended = application, [], threading.Event()
+
+    def run(self):
+        while not self.ended.wait(0.05):
+            try:
+                leases = self.application.leases().values()
+            except Exception:  # The server is down.
+                continue
+            behind = os.path.getsize(self.application.seen_at)
+            self.looks.append((behind, {lease["leaseKey"]["S"]: (lease.get("leaseOwner", {}).get("S"), lease["checkpoint"]["S"])
+                                        for lease in leases if "checkpointOwner" not in lease}))
+
+    def deliveries(self):
+        """Every record that was processed, with the owner of its shard and the checkpoint as they had been seen before."""
+        looks, known, behind = iter(self.looks), {}, 0
+        look = next(looks, None)
+        with open(self.application.seen_at, "rb") as seen:
+            for line in seen:
+                while look and look[0] <= behind:
+                    known, look = look[1], next(looks, None)
+                behind += len(line)
+                record = {"what": "record", **json.loads(line)}
+                if record["what"] == "record":
+                    yield record, *known.get(record["shard"], (None, "TRIM_HORIZON"))
+
+
+def check_deliveries(lookout, ours):
+    """A worker of ours reads a shard in order as long as it has the lease, and begins anew behind the checkpoint. Returns how often
+    which worker processed something that had been processed before."""
+    seen, twice, last, back = set(), Counter(), {}, Counter()
+    for record, owner, checkpoint in lookout.deliveries():
+        worker, shard, sequence = record["worker"], record["shard"], int(record["sequence"])
+        twice[worker] += sequence in seen
+        seen.add(sequence)
+        if worker == ours:
+            if owner == ours and checkpoint.isdigit():
+                assert sequence > int(checkpoint), ("it is processed according to the table", checkpoint, record)
+            back[shard] += sequence <= last.get(shard, 0)
+            last[shard] = sequence
+    with open(os.path.join(lookout.application.server.folder.name, f"{lookout.application.name}-{ours}.log")) as log:
+        begun = Counter(line.split("lease=")[1].split()[0] for line in log if "a lease is ours" in line)
+    assert all(back[shard] < begun[shard] for shard in back), (back, begun)
+    return twice

@@ -4,34 +4,31 @@ Two applications at a time: in one a worker of Java's is first and leads, in the
 other kind and gets shards handed over. Then come a split and a merge, and the first worker is killed: the other kind goes on. All
 the while records are written. At the end every record that was acknowledged has been processed, those of a key in their
 order, and only what the killed worker had in hand was processed twice.
+
+Then a worker of each kind goes on while the server is killed again and again, and is away once for longer than a lease holds. Nothing
+is lost, the order of a key is kept, and ours process nothing again that the table said was processed.
 """
 
-import hashlib
 import os
 import sys
 import time
 from collections import Counter
 
-from harness import case, run
-from kcl_fleet import Application, client, together
+from harness import case, eventually, run
+from kcl_fleet import Application, Lookout, check_deliveries, client, keys, together
 
 SHARDS = 4
-
-
-def keys():
-    """One key for each eighth of the hash keys, so that every shard has something to do, also behind the split."""
-    found = {}
-    for number in range(1000):
-        digest = int.from_bytes(hashlib.md5(f"key-{number}".encode()).digest(), "big")
-        found.setdefault(digest * 8 >> 128, f"key-{number}")
-    return [found[eighth] for eighth in range(8)]
+# How long the server stays away each time it is killed; a lease holds for five seconds. What lies between two deaths is
+# no multiple of anything that workers do regularly.
+AWAY = [0, 0, 0.5, 0, 1.3, 0, 0, 2.1, 0, 8, 0, 0]
+BETWEEN = 2.37
 
 
 class Mixed(Application):
     """An application whose first worker is of one kind and whose second is of the other."""
 
-    def __init__(self, server, first, second):
-        super().__init__(server, "POLLING", f"mixed-{first}-first", SHARDS, keys())
+    def __init__(self, server, first, second, name=None):
+        super().__init__(server, "POLLING", name or f"mixed-{first}-first", SHARDS, keys())
         self.first, self.second = first, second
         self.killed_after = None
 
@@ -129,6 +126,50 @@ def java_and_rust_workers_in_one_application(server):
         for each in applications:
             each.writer.ended.set()
             each.stop(grace=5)
+
+
+@case
+def a_server_that_is_killed_again_and_again(server):
+    application = Mixed(server, "java", "rust", "mixed-crashes")
+    lookout = Lookout(application)
+    try:
+        application.start("java")
+        application.wait_for_shards(*range(SHARDS))
+        application.start("rust")
+        for worker in ("java", "rust"):
+            application.wait_for_share(worker)
+        lookout.start()
+        kinesis = client("kinesis")
+        for number, away in enumerate(AWAY):
+            time.sleep(BETWEEN)
+            server.kill(away)
+            if number == 2:
+                kinesis.split_shard(StreamName=application.name, ShardToSplit="shardId-000000000000", NewStartingHashKey=str(2**125))
+            if number == 7:
+                kinesis.merge_shards(StreamName=application.name, ShardToMerge="shardId-000000000005",
+                                     AdjacentShardToMerge="shardId-000000000001")
+            behind = application.writer.acknowledged
+            eventually(lambda: application.writer.acknowledged > behind, "more records")
+        behind = application.writer.acknowledged
+        application.wait("everything to go on", lambda: all(behind in application.numbers(key) for key in application.keys))
+        application.wait_for_shards(4, 5, 6)
+        for worker in ("java", "rust"):
+            application.wait_for_share(worker)
+        application.finish()
+        time.sleep(1)
+        orderly = application.stop()
+        lookout.ended.set()
+        lookout.join()
+        application.check_records()
+        twice = check_deliveries(lookout, "rust")
+        if os.environ.get("KCL_VERBOSE"):
+            print(f"{len(application.seen('record'))} records, twice: {dict(twice)}", file=sys.stderr)
+        assert orderly
+        application.check_leases()
+    finally:
+        lookout.ended.set()
+        application.writer.ended.set()
+        application.stop(grace=5)
 
 
 run()

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use anabranch_model::table::expression::{exists, missing};
+use anabranch_model::table::expression::{Condition, exists, missing};
 use anabranch_model::table::{Item, Update, Write, path};
 use anabranch_model::{Error, Result};
 
@@ -22,13 +22,17 @@ const RELEASED: &str = "isReleased";
 /// How long a lock of another library holds that does not say so.
 const DURATION_DEFAULT: Duration = Duration::from_secs(120);
 
+/// Most versions that are kept in mind while answers are lost: more than fit into the time that the lock holds.
+const VERSIONS_MAX: usize = 10;
+
 /// What this worker knows about the lock.
 #[derive(Default)]
 pub(crate) struct Leader {
-    /// The version that this worker wrote last, if it is the leader.
-    mine: Option<String>,
+    /// The versions of which one is in the lock unless somebody else has it: the one that was written last, and those whose
+    /// answers are lost.
+    mine: Vec<String>,
     /// When the write that made it the leader, or left it so, began.
-    renewed_at: Duration,
+    renewed_at: Option<Duration>,
     /// The version of someone else, since when it has stood, and how long it holds.
     other: Option<(String, Duration, Duration)>,
 }
@@ -36,14 +40,14 @@ pub(crate) struct Leader {
 impl Leader {
     /// Whether this worker leads at the moment.
     pub(crate) fn leads(&self, settings: &Settings) -> bool {
-        self.mine.is_some() && settings.clock.elapsed() < self.renewed_at + settings.leader_time()
+        self.renewed_at.is_some_and(|at| settings.clock.elapsed() < at + settings.leader_time())
     }
 
     /// Keeps the lock, or tries to get it. Says whether this worker leads.
     pub(crate) async fn tick(&mut self, table: &LeaseTable, settings: &Settings) -> Result<bool> {
         let before = self.leads(settings);
-        let led = match self.mine.clone() {
-            Some(version) => self.heartbeat(table, settings, version).await,
+        let led = match self.own(settings) {
+            Some(own) => self.heartbeat(table, settings, own).await,
             None => self.acquire(table, settings).await,
         };
         let after = self.leads(settings);
@@ -55,42 +59,56 @@ impl Leader {
 
     /// Gives the lock back, so that nobody waits for it.
     pub(crate) async fn release(&mut self, table: &LeaseTable, settings: &Settings) -> Result<()> {
-        let Some(version) = self.mine.take() else { return Ok(()) };
+        let Some(own) = self.own(settings) else { return Ok(()) };
+        self.lose();
         let place = table.leader_place();
-        let condition =
-            path(VERSION).equals(version.as_str()).and(path(OWNER_NAME).equals(settings.worker.as_str()));
-        match table.write_at(place.table, Write::delete(place.key_of(LEADER)).when(condition)).await {
+        match table.write_at(place.table, Write::delete(place.key_of(LEADER)).when(own)).await {
             Ok(_) | Err(Error::ConditionFailed { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    async fn heartbeat(&mut self, table: &LeaseTable, settings: &Settings, version: String) -> Result<()> {
+    /// The condition that the lock is this worker's; none if it cannot be.
+    fn own(&self, settings: &Settings) -> Option<Condition> {
+        let versions = self.mine.iter().map(String::as_str);
+        let own = || path(VERSION).one_of(versions).and(path(OWNER_NAME).equals(settings.worker.as_str()));
+        (!self.mine.is_empty()).then(own)
+    }
+
+    fn lose(&mut self) {
+        self.mine.clear();
+        self.renewed_at = None;
+    }
+
+    /// What a write of a fresh version to the lock that is its own, or free, brought.
+    fn wrote(&mut self, fresh: String, began: Duration, written: Result<Option<Item>>) -> Result<()> {
+        match written {
+            Ok(_) => {
+                self.mine = vec![fresh];
+                self.renewed_at = Some(began);
+                self.other = None;
+            }
+            Err(Error::ConditionFailed { .. }) => self.lose(),
+            // It may have been carried out: then this version is in the lock, and nobody else knows it.
+            Err(error) => {
+                if self.mine.len() < VERSIONS_MAX {
+                    self.mine.push(fresh);
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    async fn heartbeat(&mut self, table: &LeaseTable, settings: &Settings, own: Condition) -> Result<()> {
         let place = table.leader_place();
         let (began, fresh) = (settings.clock.elapsed(), fresh_version(settings));
         let update = Update::new()
             .set(DURATION, settings.leader_time().as_millis().to_string())
             .set(VERSION, fresh.as_str());
-        let condition = exists(place.key)
-            .and(path(VERSION).equals(version.as_str()))
-            .and(path(OWNER_NAME).equals(settings.worker.as_str()));
-        match table.write_at(place.table, Write::update(place.key_of(LEADER), update).when(condition)).await {
-            Ok(_) => {
-                self.mine = Some(fresh);
-                self.renewed_at = began;
-                Ok(())
-            }
-            Err(Error::ConditionFailed { .. }) => {
-                self.mine = None;
-                Ok(())
-            }
-            // The heartbeat may have been carried out: then the version is another one, and the lock is someone's who
-            // does not know it. Looking anew finds that out.
-            Err(error) => {
-                self.mine = None;
-                Err(error)
-            }
-        }
+        let write = Write::update(place.key_of(LEADER), update).when(exists(place.key).and(own));
+        let written = table.write_at(place.table, write).await;
+        self.wrote(fresh, began, written)
     }
 
     async fn acquire(&mut self, table: &LeaseTable, settings: &Settings) -> Result<()> {
@@ -110,16 +128,8 @@ impl Leader {
             .with(OWNER_NAME, settings.worker.as_str())
             .with(DURATION, settings.leader_time().as_millis().to_string())
             .with(VERSION, fresh.as_str());
-        match table.write_at(place.table, Write::put(item).when(condition)).await {
-            Ok(_) => {
-                self.mine = Some(fresh);
-                self.renewed_at = began;
-                self.other = None;
-                Ok(())
-            }
-            Err(Error::ConditionFailed { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
+        let written = table.write_at(place.table, Write::put(item).when(condition)).await;
+        self.wrote(fresh, began, written)
     }
 
     /// The version of a lock that holds no longer.

@@ -39,6 +39,21 @@ pub struct Weather {
     pub in_the_making: bool,
     /// Every call is refused with this.
     pub denied: Option<Error>,
+    /// The answer to one write is lost with its server.
+    pub crash: Option<Crash>,
+    /// The server is away: nobody listens.
+    pub down: bool,
+}
+
+/// A server that dies between a write and its answer, and comes back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crash {
+    /// Writes before that one.
+    pub writes: usize,
+    /// Whether the connection ends with it, or the writer waits in vain.
+    pub heard_of: bool,
+    /// For how long the server is away.
+    pub away: Duration,
 }
 
 /// Watches every write to the leases.
@@ -174,6 +189,9 @@ impl Faulty {
             }
             return Err(Error::Unavailable("cut off".to_owned()));
         }
+        if weather.down {
+            return Err(Error::Unavailable("the connection was refused".to_owned()));
+        }
         if let Some(error) = weather.denied {
             return Err(error);
         }
@@ -197,6 +215,34 @@ impl Faulty {
             return Err(Error::Unavailable("the answer was lost".to_owned()));
         }
         result
+    }
+
+    /// Counts a write that was carried out, and loses its answer if it is the one.
+    async fn crash(&self) -> Result<()> {
+        let crash = {
+            let mut weather = self.weather.lock();
+            match &mut weather.crash {
+                None => return Ok(()),
+                Some(crash) if crash.writes > 0 => {
+                    crash.writes -= 1;
+                    return Ok(());
+                }
+                Some(_) => {}
+            }
+            weather.down = true;
+            weather.crash.take()
+        };
+        let Some(crash) = crash else { return Ok(()) };
+        let (weather, away) = (self.weather.clone(), crash.away);
+        self.audit.note("the answer is lost");
+        tokio::spawn(async move {
+            pause(away).await;
+            weather.lock().down = false;
+        });
+        if !crash.heard_of {
+            std::future::pending::<()>().await;
+        }
+        Err(Error::Unavailable("the connection was reset".to_owned()))
     }
 
     /// Carries a write out. Nothing happens between the looks before and behind it: there is no wait in between.
@@ -280,6 +326,7 @@ impl TableStore for Faulty {
             return Ok(None);
         }
         let result = self.carry_out(table, write).await;
+        self.crash().await?;
         self.after(result).await
     }
 
