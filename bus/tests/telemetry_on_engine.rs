@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anabranch_model::QueueStore;
+use anabranch_model::limits::MESSAGE_BYTES_MAX;
 use anabranch_model::queue::ReceiveOptions;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -126,6 +127,8 @@ async fn odd_submissions_are_written_and_broken_ones_are_kept_with_the_reason() 
     wrong["events"]["network_connection"] = json!([{"source_ip": "1.2.3.4", "destination_ip": "::1"}]);
     bodies.push(STANDARD.encode(wrong.to_string()));
     let broken = bodies.len();
+    // One that fills a message is too long for a letter, and is left out of the sample.
+    bodies.push("?".repeat(MESSAGE_BYTES_MAX));
 
     let valid = |number, events: &Json, change: fn(&mut Json)| {
         let mut submission = submission(number, events);

@@ -512,5 +512,6 @@ fn summary(stream: &Stream) -> StreamSummary {
         retention: Duration::from_millis(view.retention_ms),
         open_shards: view.shards.len() - closed_shards,
         closed_shards,
+        active: true,
     }
 }

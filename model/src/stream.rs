@@ -222,6 +222,8 @@ pub struct StreamSummary {
     pub open_shards: usize,
     /// Shards that were split or merged and whose records are not all trimmed yet.
     pub closed_shards: usize,
+    /// Whether nothing of it is being changed. Where a change takes its time, none begins before the last one has ended.
+    pub active: bool,
 }
 
 /// Where an appended record went.

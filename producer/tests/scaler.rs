@@ -4,14 +4,17 @@
 mod world;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anabranch_model::laws::reference::{ReferenceTables, SimpleStreams};
 use anabranch_model::table::Value;
-use anabranch_model::{Clock, HashKey, HashRange, Shard, ShardId, ShardSource, TableName, TableStore};
+use anabranch_model::{
+    Clock, HashKey, HashRange, Shard, ShardId, ShardSource, StreamStore, TableName, TableStore,
+};
 use anabranch_producer::scaler::{Backlog, Scaler, ScalerSettings, ScalerTable, TABLE_DEFAULT};
 use anabranch_producer::traffic::{Second, ShardSnapshot, Sketch};
-use world::{RuntimeClock, pause, stream, streams};
+use world::{Faulty, RuntimeClock, Weather, pause, stream, streams};
 
 struct World {
     streams: SimpleStreams,
@@ -30,7 +33,16 @@ impl World {
     }
 
     async fn scaler(&self, process: &str, settings: ScalerSettings) -> Scaler {
-        let (store, table) = (Arc::new(self.streams.clone()), self.table().await);
+        self.scaler_on(Arc::new(self.streams.clone()), process, settings).await
+    }
+
+    async fn scaler_on(
+        &self,
+        store: Arc<dyn StreamStore>,
+        process: &str,
+        settings: ScalerSettings,
+    ) -> Scaler {
+        let table = self.table().await;
         let seed = process.len() as u64;
         Scaler::new(store, table, stream(), process, settings, self.clock.clone(), seed).unwrap()
     }
@@ -137,6 +149,80 @@ async fn a_lease_that_is_given_back_is_free_at_once() {
     running.await.unwrap();
     let mut other = world.scaler("other", ScalerSettings::default()).await;
     assert!(other.pass().await.unwrap().is_some());
+}
+
+/// A stream as Kinesis has it: a change takes a minute, and no other begins meanwhile.
+fn slow(world: &World) -> Arc<Faulty> {
+    let slow = Faulty::new(world.streams.clone(), Weather::default(), 0);
+    *slow.change_takes.lock() = seconds(60);
+    slow
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_changes_a_stream_holds_the_lease_however_long_it_takes() {
+    let world = World::new(2).await;
+    let store = slow(&world);
+    let mut one = world.scaler_on(store.clone(), "one", ScalerSettings::default()).await;
+    let mut other = world.scaler_on(store.clone(), "other", ScalerSettings::default()).await;
+    world.tell("one", 1_000).await;
+    // Both shards are too full.
+    let acting = tokio::spawn(async move { one.pass().await.map(|_| one) });
+    pause(seconds(1)).await;
+    let began = world.clock.elapsed();
+    while !acting.is_finished() {
+        world.tell("one", 1_000).await;
+        assert!(
+            other.pass().await.unwrap().is_none(),
+            "another acts {:?} later",
+            world.clock.elapsed() - began
+        );
+        world.pass(seconds(1)).await;
+    }
+    let mut one = acting.await.unwrap().unwrap();
+    assert!(one.pass().await.unwrap().is_some(), "it still has the lease");
+    assert!(world.clock.elapsed() - began >= seconds(100), "several changes were made one after the other");
+    assert_eq!(store.too_early.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_takes_over_in_the_middle_of_a_change_waits_for_its_end() {
+    let world = World::new(2).await;
+    let store = slow(&world);
+    let settings = ScalerSettings { max_shards: 8, ..ScalerSettings::default() };
+    let (one, mut other) = (
+        world.scaler_on(store.clone(), "one", settings).await,
+        world.scaler_on(store.clone(), "other", settings).await,
+    );
+    world.tell("one", 1_000).await;
+    let stop = Arc::new(tokio::sync::Notify::new());
+    let running = tokio::spawn({
+        let stop = stop.clone();
+        async move { one.run(stop.notified()).await }
+    });
+    pause(seconds(5)).await;
+    stop.notify_one();
+    let asked = world.clock.elapsed();
+    running.await.unwrap();
+    assert!(world.clock.elapsed() - asked < seconds(1), "it does not wait for the stream");
+    let recorded = world.table().await.decisions(&stream(), 10).await.unwrap();
+    assert!(format!("{recorded:?}").contains("begun, and not waited for"), "{recorded:?}");
+    let mut seen = [0, 0, 0];
+    for _ in 0..100 {
+        world.tell("one", 1_000).await;
+        match other.pass().await {
+            Ok(None) => seen[0] += 1,
+            Ok(Some(_)) => seen[2] += 1,
+            Err(error) => {
+                assert!(matches!(error, anabranch_model::Error::StreamBusy(_)), "{error}");
+                seen[1] += 1;
+            }
+        }
+        world.pass(seconds(1)).await;
+    }
+    assert!((10..=16).contains(&seen[0]), "the lease expires: {seen:?}");
+    assert!(seen[1] > 0, "it would act while the stream is changed: {seen:?}");
+    assert_eq!(store.too_early.load(Ordering::SeqCst), 0);
+    assert!(world.open().await.len() <= 8, "{seen:?}");
 }
 
 #[tokio::test(start_paused = true)]

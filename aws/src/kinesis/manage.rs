@@ -182,6 +182,7 @@ impl Streams {
             retention: HOUR * u32::try_from(hours).unwrap_or(u32::MAX),
             open_shards,
             closed_shards: shards.len() - open_shards,
+            active: described.stream_status == StreamStatus::Active,
         })
     }
 

@@ -75,6 +75,11 @@ impl Peer {
 
     /// Starts kinesis-mock, which knows streams and fan-out.
     pub async fn kinesis_mock() -> Peer {
+        Peer::kinesis_mock_changing(Duration::from_millis(20)).await
+    }
+
+    /// The same, where making, splitting and merging take so long.
+    pub async fn kinesis_mock_changing(time: Duration) -> Peer {
         let package = installed("kinesis-local-0.6.2").join("node_modules/kinesis-local");
         Peer::start("kinesis-mock", |port, _| {
             let mut command = watched("node");
@@ -84,7 +89,7 @@ impl Peer {
             command.env("KINESIS_MOCK_TLS_PORT", free_port().to_string());
             command.env("LOG_LEVEL", "ERROR").env("SHARD_LIMIT", "1000");
             for step in ["CREATE_STREAM", "REGISTER_STREAM_CONSUMER", "SPLIT_SHARD", "MERGE_SHARDS"] {
-                command.env(format!("{step}_DURATION"), "20ms");
+                command.env(format!("{step}_DURATION"), format!("{}ms", time.as_millis()));
             }
             // A removal that it has refused, because there is no such stream, it carries out all the same when this time
             // is over: a stream that is made meanwhile would vanish.

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_aws::Aws;
+use serde_json::{Value as Json, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -44,10 +45,18 @@ pub enum Fault {
     Double,
     /// The service is asked twice, and the answer is the second one.
     Echo,
+    /// Of the records of one request the service is given some, and refuses the others for the load of their shard. Of a
+    /// request without records nothing is refused.
+    Partly,
+    /// The service's own word that what is asked for is being changed by somebody else, and the service is not asked.
+    Busy,
 }
 
 /// Which fault a request gets, if any.
 pub type Plan = dyn FnMut(&Request) -> Option<Fault> + Send;
+
+/// Sees each request that the service has answered, and its answer, before anybody else does.
+pub type Watch = dyn FnMut(&Request, &wire::Answer) + Send;
 
 /// How long a request is held back.
 const DELAY: Duration = Duration::from_millis(60);
@@ -64,6 +73,7 @@ pub struct Proxy {
 struct Shared {
     server: SocketAddr,
     plan: Mutex<Box<Plan>>,
+    watch: Mutex<Box<Watch>>,
     faults: Mutex<BTreeMap<Fault, usize>>,
     asked: Mutex<BTreeMap<String, usize>>,
 }
@@ -73,11 +83,21 @@ impl Proxy {
         server: SocketAddr,
         plan: impl FnMut(&Request) -> Option<Fault> + Send + 'static,
     ) -> Proxy {
+        Proxy::watched(server, plan, |_, _| ()).await
+    }
+
+    /// The same with somebody who watches.
+    pub async fn watched(
+        server: SocketAddr,
+        plan: impl FnMut(&Request) -> Option<Fault> + Send + 'static,
+        watch: impl FnMut(&Request, &wire::Answer) + Send + 'static,
+    ) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("its address");
         let shared = Arc::new(Shared {
             server,
             plan: Mutex::new(Box::new(plan)),
+            watch: Mutex::new(Box::new(watch)),
             faults: Mutex::default(),
             asked: Mutex::default(),
         });
@@ -90,6 +110,11 @@ impl Proxy {
             }
         });
         Proxy { address, shared, task }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// A connection that goes this way.
@@ -156,6 +181,10 @@ impl Shared {
                 client.write_all(&throttled(request)).await?;
                 return Ok(true);
             }
+            Some(Fault::Busy) => {
+                client.write_all(&refusal(400, "ResourceInUseException", "it is being changed")).await?;
+                return Ok(true);
+            }
             // Whoever goes away in the meantime has not asked.
             Some(Fault::Delay) if tokio::time::timeout(DELAY, gone(client)).await.is_ok() => {
                 return Ok(false);
@@ -167,6 +196,12 @@ impl Shared {
         }
         if fault == Some(Fault::Late) {
             gone(client).await;
+        }
+        if fault == Some(Fault::Partly)
+            && let Some((kept, refused)) = part(request, self.count(Fault::Partly))
+        {
+            client.write_all(&self.ask_partly(kept.as_ref(), &refused).await?).await?;
+            return Ok(true);
         }
         let mut answer = self.ask(request).await?;
         match fault {
@@ -218,7 +253,29 @@ impl Shared {
     async fn ask(&self, request: &Request) -> io::Result<wire::Answer> {
         let mut server = TcpStream::connect(self.server).await?;
         server.write_all(&request.bytes).await?;
-        wire::answer(&mut server, request).await
+        let answer = wire::answer(&mut server, request).await?;
+        (self.watch.lock().expect("whoever watches"))(request, &answer);
+        Ok(answer)
+    }
+
+    /// The server's answer to what is kept of a request, with a refusal at each of these places.
+    async fn ask_partly(&self, kept: Option<&Request>, refused: &[usize]) -> io::Result<Vec<u8>> {
+        let mut body = json!({ "Records": [] });
+        if let Some(kept) = kept {
+            let answer = self.ask(kept).await?;
+            body = serde_json::from_slice(&answer.body())?;
+            // A request that is refused as a whole has no outcomes of records.
+            if !body["Records"].is_array() {
+                return Ok(answer.bytes);
+            }
+        }
+        let outcomes = body["Records"].as_array_mut().expect("outcomes");
+        for place in refused {
+            let code = "ProvisionedThroughputExceededException";
+            outcomes.insert(*place, json!({ "ErrorCode": code, "ErrorMessage": "Rate exceeded" }));
+        }
+        body["FailedRecordCount"] = json!(refused.len());
+        Ok(response(200, &body.to_string()))
     }
 
     /// Passes on an answer that goes on and on, as far as `bytes_max`, until one side has enough.
@@ -240,6 +297,18 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// Every other record of a request, and the places of those that are left out; none if it is no request for records.
+/// Whether the first one is kept changes from `turn` to `turn`.
+fn part(request: &Request, turn: usize) -> Option<(Option<Request>, Vec<usize>)> {
+    let mut body: Json = serde_json::from_str(&request.body()).ok()?;
+    let records = body["Records"].as_array_mut()?;
+    let refused: Vec<usize> = (0..records.len()).filter(|place| place % 2 == turn % 2).collect();
+    let mut places = 0..;
+    records.retain(|_| !refused.contains(&places.next().unwrap_or_default()));
+    let kept = !records.is_empty();
+    Some((kept.then(|| request.with_body(&body.to_string())), refused))
 }
 
 /// Returns when the client has gone, or has more to ask before it has an answer, which none does.
@@ -271,7 +340,10 @@ fn failed(request: &Request) -> Vec<u8> {
 }
 
 fn refusal(status: u16, code: &str, message: &str) -> Vec<u8> {
-    let body = format!(r#"{{"__type":"{code}","message":"{message}"}}"#);
+    response(status, &format!(r#"{{"__type":"{code}","message":"{message}"}}"#))
+}
+
+fn response(status: u16, body: &str) -> Vec<u8> {
     let head = "content-type: application/x-amz-json-1.1";
     format!("HTTP/1.1 {status} X\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }

@@ -1,6 +1,7 @@
 //! As much of HTTP as it takes to stand between a client and a server.
 
 use std::io;
+use std::ops::Range;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -32,6 +33,19 @@ impl Request {
         String::from_utf8_lossy(&self.bytes[self.body_at..]).into_owned()
     }
 
+    /// The same request with another body.
+    pub fn with_body(&self, body: &str) -> Request {
+        let head = String::from_utf8_lossy(&self.bytes[..self.body_at]);
+        let is_length = |line: &str| line.to_ascii_lowercase().starts_with("content-length:");
+        let lines = head.trim_end().lines().filter(|line| !is_length(line));
+        let mut bytes: String = lines.flat_map(|line| [line, "\r\n"]).collect();
+        bytes.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
+        let body_at = bytes.len();
+        bytes.push_str(body);
+        let (target, operation) = (self.target.clone(), self.operation.clone());
+        Request { bytes: bytes.into_bytes(), target, operation, body_at }
+    }
+
     /// Whether its answer is a stream of events.
     pub fn is_endless(&self) -> bool {
         self.operation == "SubscribeToShard"
@@ -44,10 +58,30 @@ pub struct Answer {
     pub bytes: Vec<u8>,
     /// Whether its connection is closed behind it.
     pub closes: bool,
+    /// Whether its body comes in chunks.
+    chunked: bool,
     body_at: usize,
 }
 
 impl Answer {
+    /// Whether it says that all went well.
+    pub fn is_success(&self) -> bool {
+        self.bytes.starts_with(b"HTTP/1.1 200")
+    }
+
+    /// Its body, without what divides the chunks.
+    pub fn body(&self) -> Vec<u8> {
+        if !self.chunked {
+            return self.bytes[self.body_at..].to_vec();
+        }
+        let (mut body, mut at) = (Vec::new(), self.body_at);
+        while let Some((chunk, next)) = chunk(&self.bytes, at).filter(|(chunk, _)| !chunk.is_empty()) {
+            body.extend_from_slice(&self.bytes[chunk]);
+            at = next;
+        }
+        body
+    }
+
     /// The middle of its body. Of an answer without a body it is the middle of its head: it does not end before its time.
     pub fn middle(&self) -> usize {
         match self.bytes.len() - self.body_at {
@@ -129,24 +163,29 @@ pub async fn answer(server: &mut TcpStream, request: &Request) -> io::Result<Ans
         }
     };
     bytes.truncate(end);
-    Ok(Answer { bytes, closes, body_at: head.end })
+    Ok(Answer { bytes, closes, chunked, body_at: head.end })
 }
 
 /// Where the last chunk ends; none if it has not come yet.
 fn end_of_chunks(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
-        let line = at + bytes.get(at..)?.windows(2).position(|two| two == b"\r\n")?;
-        let size = std::str::from_utf8(&bytes[at..line]).ok()?;
-        let size = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16).ok()?;
-        // The size, the chunk, and the line break behind it.
-        at = line + 2 + size + 2;
-        if bytes.len() < at {
-            return None;
+        let (chunk, next) = chunk(bytes, at)?;
+        if chunk.is_empty() {
+            return Some(next);
         }
-        if size == 0 {
-            return Some(at);
-        }
+        at = next;
     }
+}
+
+/// Where the chunk that begins here has its bytes, and where the next one begins; none if it has not come yet.
+fn chunk(bytes: &[u8], at: usize) -> Option<(Range<usize>, usize)> {
+    let line = at + bytes.get(at..)?.windows(2).position(|two| two == b"\r\n")?;
+    let size = std::str::from_utf8(&bytes[at..line]).ok()?;
+    let size = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16).ok()?;
+    // The size, the chunk, and the line break behind it.
+    let chunk = line + 2..line + 2 + size;
+    let next = chunk.end + 2;
+    (next <= bytes.len()).then_some((chunk, next))
 }
 
 /// The head of a request or an answer.

@@ -1,6 +1,7 @@
 //! Does what was decided: looks, plans, and if this process holds the lease, splits and merges.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub struct Scaler {
     looked: bool,
     /// What the last pass said about shards that stay as they are, so that it is recorded once.
     said: Vec<Action>,
+    /// What is being done, and not recorded yet.
+    begun: Option<(usize, Decision)>,
 }
 
 impl Scaler {
@@ -66,25 +69,38 @@ impl Scaler {
             seen: HashMap::new(),
             looked: false,
             said: Vec::new(),
+            begun: None,
         })
     }
 
-    /// Looks and acts at every interval until `stop` is done, and then gives the lease back.
+    /// Looks and acts at every interval until `stop` is done, and then gives the lease back. What the stream takes a minute
+    /// for is not waited for.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
-        tokio::pin!(stop);
-        loop {
-            if let Err(error) = self.pass().await {
-                tracing::warn!(stream = %self.stream, %error, "the scaler could not look or act");
+        let working = async {
+            loop {
+                if let Err(error) = self.pass().await {
+                    tracing::warn!(stream = %self.stream, %error, "the scaler could not look or act");
+                }
+                pause(self.settings.interval_length).await;
             }
-            tokio::select! {
-                biased;
-                () = &mut stop => break,
-                () = pause(self.settings.interval_length) => {}
-            }
+        };
+        tokio::select! {
+            biased;
+            () = stop => {}
+            () = working => {}
         }
-        if let Err(error) = self.release().await {
+        if let Err(error) = self.leave().await {
             tracing::warn!(stream = %self.stream, %error, "the lease of the scaler stays until it expires");
         }
+    }
+
+    /// Gives the lease back, unless a change is under way: that is recorded, and the lease stays until it expires, since
+    /// whoever has it next cannot do anything before the change has ended.
+    async fn leave(&mut self) -> Result<()> {
+        let Some((number, decision)) = self.begun.take() else { return self.release().await };
+        let told = "begun, and not waited for: the process was stopped";
+        tracing::info!(stream = %self.stream, decision = %decision, result = told, "the scaler decided");
+        self.table.record(&self.stream, number, &decision, told, self.clock.now()).await
     }
 
     /// Gives the lease back, so that another process can act at once.
@@ -99,11 +115,22 @@ impl Scaler {
             return Ok(None);
         }
         let decisions = self.decide().await?;
+        if decisions.iter().any(|decision| decision.action.changes()) {
+            self.may_change().await?;
+        }
         for (number, decision) in decisions.iter().enumerate() {
             self.carry_out(number, decision).await?;
         }
         self.said = decisions.iter().map(|decision| decision.action.clone()).collect();
         Ok(Some(decisions))
+    }
+
+    /// Fails while somebody changes the stream. A change would wait for that, and the decision would be old by then.
+    async fn may_change(&self) -> Result<()> {
+        match self.store.stream(&self.stream).await?.active {
+            true => Ok(()),
+            false => Err(Error::StreamBusy(self.stream.clone())),
+        }
     }
 
     /// What would be done now. Nothing is changed, and no lease is needed.
@@ -167,6 +194,7 @@ impl Scaler {
         if !decision.action.changes() && self.said.contains(&decision.action) {
             return Ok(());
         }
+        self.begun = decision.action.changes().then(|| (number, decision.clone()));
         let result = match &decision.action {
             Action::Split { shard, at } => self.split(shard, at).await,
             Action::Merge { lower, upper } => self.merge(lower, upper).await,
@@ -178,6 +206,7 @@ impl Scaler {
             Err(error) => format!("failed: {error}"),
         };
         tracing::info!(stream = %self.stream, decision = %decision, result = told, "the scaler decided");
+        self.begun = None;
         self.table.record(&self.stream, number, decision, &told, self.clock.now()).await?;
         match result {
             // Somebody else resharded, or the stream is being changed: the next look shows what is left to do.
@@ -199,7 +228,8 @@ impl Scaler {
             let place = parts.iter().position(|(_, range)| range.is_none_or(|range| range.contains(at)));
             let place = place.unwrap_or_default();
             let (id, range) = parts[place].clone();
-            let [lower, upper] = self.store.split(&self.stream, &id, at).await?;
+            let (store, stream) = (self.store.clone(), self.stream.clone());
+            let [lower, upper] = self.holding(store.split(&stream, &id, at)).await?;
             let [below, above] = match range.unwrap_or(HashRange::ALL).split_at(at) {
                 Ok(ranges) => ranges.map(Some),
                 Err(_) => [None, None],
@@ -212,14 +242,33 @@ impl Scaler {
 
     async fn merge(&mut self, lower: &ShardId, upper: &ShardId) -> Result<String> {
         self.turn().await?;
-        let child = self.store.merge(&self.stream, lower, upper).await?;
+        let (store, stream) = (self.store.clone(), self.stream.clone());
+        let child = self.holding(store.merge(&stream, lower, upper)).await?;
         Ok(format!("merged into {child}"))
     }
 
-    /// Waits until the next operation may begin, and makes sure that this process may still make it.
+    /// What a change comes to. The lease is kept meanwhile: a stream may take longer over it than a lease holds, and whoever
+    /// took over would decide about a stream that is being changed.
+    async fn holding<T>(&mut self, change: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut change = pin!(change);
+        loop {
+            tokio::select! {
+                biased;
+                changed = &mut change => return changed,
+                () = pause(LEASE_TIME / 3) => {}
+            }
+            // What was begun is waited for without a lease as well; the next operation asks for it.
+            if let Err(error) = self.keep_lease().await {
+                tracing::warn!(stream = %self.stream, %error, "the lease of the scaler could not be renewed");
+            }
+        }
+    }
+
+    /// Waits until the next operation may begin, and makes sure that this process may still make it. The lease has all of its
+    /// time then.
     async fn turn(&mut self) -> Result<()> {
         pause(BETWEEN_OPERATIONS).await;
-        if !self.lease.holds(&*self.clock) && !self.keep_lease().await? {
+        if !self.keep_lease().await? {
             let seconds = LEASE_TIME.as_secs();
             return Err(Error::Unavailable(format!("the lease of {seconds} s was lost on the way")));
         }

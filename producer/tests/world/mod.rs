@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch_model::aggregate::{deaggregate, is_aggregate};
@@ -65,6 +66,12 @@ pub struct Faulty {
     pub poison: Mutex<Option<&'static str>>,
     /// Records in each append that was carried out.
     pub appends: Mutex<Vec<usize>>,
+    /// How long a split or a merge takes.
+    pub change_takes: Mutex<Duration>,
+    /// Whether one is under way.
+    changing: Arc<AtomicBool>,
+    /// How many were asked for while one was under way.
+    pub too_early: AtomicUsize,
     /// A refused record takes those of its hash key behind it along.
     keeps_runs: bool,
 }
@@ -83,6 +90,9 @@ impl Faulty {
             dice: Dice::new(seed),
             poison: Mutex::new(None),
             appends: Mutex::default(),
+            change_takes: Mutex::default(),
+            changing: Arc::default(),
+            too_early: AtomicUsize::new(0),
             keeps_runs: false,
         })
     }
@@ -117,6 +127,30 @@ impl Faulty {
         if !delay.is_zero() {
             pause(self.dice.between(Duration::ZERO, delay)).await;
         }
+    }
+
+    /// Says no while a change is under way.
+    fn may_change(&self) -> Result<()> {
+        if !self.changing.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.too_early.fetch_add(1, Ordering::SeqCst);
+        Err(Error::StreamBusy(stream()))
+    }
+
+    /// Waits until a change has ended, which it does whoever waits for it.
+    async fn until_changed(&self) {
+        let takes = *self.change_takes.lock();
+        if takes.is_zero() {
+            return;
+        }
+        self.changing.store(true, Ordering::SeqCst);
+        let changing = self.changing.clone();
+        let changed = tokio::spawn(async move {
+            pause(takes).await;
+            changing.store(false, Ordering::SeqCst);
+        });
+        changed.await.unwrap();
     }
 
     fn refusal(&self, record: &NewRecord) -> Option<Error> {
@@ -178,7 +212,8 @@ impl StreamStore for Faulty {
     }
 
     async fn stream(&self, stream: &StreamName) -> Result<StreamSummary> {
-        self.inner.stream(stream).await
+        let active = !self.changing.load(Ordering::SeqCst);
+        Ok(StreamSummary { active, ..self.inner.stream(stream).await? })
     }
 
     async fn set_retention(&self, stream: &StreamName, retention: Duration) -> Result<()> {
@@ -223,11 +258,17 @@ impl StreamStore for Faulty {
     }
 
     async fn split(&self, stream: &StreamName, shard: &ShardId, at: HashKey) -> Result<[ShardId; 2]> {
-        self.inner.split(stream, shard, at).await
+        self.may_change()?;
+        let parts = self.inner.split(stream, shard, at).await?;
+        self.until_changed().await;
+        Ok(parts)
     }
 
     async fn merge(&self, stream: &StreamName, shard: &ShardId, neighbour: &ShardId) -> Result<ShardId> {
-        self.inner.merge(stream, shard, neighbour).await
+        self.may_change()?;
+        let whole = self.inner.merge(stream, shard, neighbour).await?;
+        self.until_changed().await;
+        Ok(whole)
     }
 }
 

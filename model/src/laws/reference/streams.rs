@@ -150,6 +150,7 @@ impl Stream {
             retention: self.retention,
             open_shards,
             closed_shards: self.listed(now).count() - open_shards,
+            active: true,
         }
     }
 

@@ -21,6 +21,7 @@ pub async fn streams_are_described(trial: Trial) {
     trial.merge(&stream, &open[1].id, &open[2].id).await;
     let later = trial.ok("describing a stream", trial.store().stream(&stream).await);
     trial.same("shards after a split and a merge", (later.open_shards, later.closed_shards), (3, 3));
+    trial.same("whether it is active", (described.active, later.active), (true, true));
     trial.same("the time of creation", later.created_at, described.created_at);
 }
 

@@ -48,6 +48,8 @@ pub struct StreamBody {
     pub open_shards: usize,
     /// Shards that take no more records.
     pub closed_shards: usize,
+    /// Whether nothing of it is being changed.
+    pub active: bool,
 }
 
 impl From<StreamSummary> for StreamBody {
@@ -58,6 +60,7 @@ impl From<StreamSummary> for StreamBody {
             retention: summary.retention,
             open_shards: summary.open_shards,
             closed_shards: summary.closed_shards,
+            active: summary.active,
         }
     }
 }
@@ -72,6 +75,7 @@ impl TryFrom<StreamBody> for StreamSummary {
             retention: body.retention,
             open_shards: body.open_shards,
             closed_shards: body.closed_shards,
+            active: body.active,
         })
     }
 }

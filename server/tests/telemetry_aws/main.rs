@@ -1,9 +1,13 @@
 //! Telemetry on servers of AWS's protocols that we did not write, with the flow as it is: queues and tables of moto, streams of
 //! kinesis-mock.
 
+mod faults;
+#[path = "../harness/mod.rs"]
 mod harness;
-#[path = "../../aws/tests/peer/mod.rs"]
+mod ledger;
+#[path = "../../../aws/tests/peer/mod.rs"]
 mod peer;
+mod scaler;
 
 use std::process::Command;
 
