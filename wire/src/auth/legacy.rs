@@ -204,6 +204,11 @@ mod tests {
         assert_eq!(verified(SECRET, UNTIL + 1, ADDRESS, bucket), Err(Refusal::Expired));
         assert_eq!(verified("another", UNTIL, ADDRESS, bucket), Err(Refusal::Mismatch));
         assert_eq!(verified(SECRET, UNTIL, ADDRESS, Some("john")), Err(Refusal::Mismatch));
+        let parts = Request::get(ADDRESS).body(()).unwrap().into_parts().0;
+        let without_keys =
+            |now: u64| verify_address(&Keys::default(), Timestamp::from_millis(now), &parts, None);
+        assert_eq!(without_keys(UNTIL * 1_000), Ok(()));
+        assert_eq!(without_keys(UNTIL * 1_000 + 1_000), Err(Refusal::Expired), "also without keys");
         for change in ["&acl", "&response-expires=x", "&x-amz-acl=private"] {
             let changed = format!("{ADDRESS}{change}");
             assert_eq!(verified(SECRET, UNTIL, &changed, bucket), Err(Refusal::Mismatch), "{change}");
