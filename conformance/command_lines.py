@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 
-from harness import GUARDED, skipped
+from harness import skipped
 
 CLIENTS = os.environ["ANABRANCH_CLIENTS"]
 DEBIAN = os.path.join(CLIENTS, "debian")
@@ -23,11 +23,6 @@ class CommandLine:
                         "--no-cli-pager" if name == "v2" else "--no-paginate"]
         self.environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "AWS_MAX_ATTEMPTS": "10",
                             "AWS_RETRY_MODE": "standard"}
-        if GUARDED:
-            # Version 1 signs addresses in the older way unless it is told otherwise, and that is not enough here.
-            self.environment["AWS_CONFIG_FILE"] = os.path.join(server.folder.name, "aws-config")
-            with open(self.environment["AWS_CONFIG_FILE"], "w") as file:
-                file.write("[default]\ns3 =\n    signature_version = s3v4\n")
 
     def __call__(self, *words, fails=False):
         done = subprocess.run([*self.command, *words], env=self.environment, capture_output=True, timeout=120)

@@ -34,8 +34,8 @@ class Server:
     """A server on one port for as long as the suite runs, however often it is killed. What the clients have to know of it
     is in the environment."""
 
-    def __init__(self, config=None, guarded=GUARDED):
-        self.folder = tempfile.TemporaryDirectory()
+    def __init__(self, config=None, guarded=GUARDED, folder=None):
+        self.folder = tempfile.TemporaryDirectory(dir=folder)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -89,6 +89,11 @@ class Server:
         finally:
             enough.set()
             killing.join()
+
+    def memory(self, figure):
+        """A figure of the memory of the server, in KiB, as Linux tells it."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith(figure + ":"))
 
     def stop(self):
         if self.process and self.process.poll() is None:

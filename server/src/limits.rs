@@ -18,6 +18,8 @@ pub(crate) const PING_WAIT_MAX: Duration = Duration::from_secs(20);
 pub(crate) const CONNECTIONS_MAX: usize = 16_384;
 /// Open files that connections leave to the engine, which must never lack one.
 pub(crate) const FILES_KEPT: usize = 512;
+/// Connections that may wait to be accepted. The system may allow fewer.
+pub(crate) const KNOCKING_MAX: u32 = 4_096;
 /// Most connections to the monitor address at a time.
 pub(crate) const MONITOR_CONNECTIONS_MAX: usize = 32;
 

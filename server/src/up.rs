@@ -15,7 +15,7 @@ use std::time::Duration;
 use anabranch_engine::{DirectoryLock, Engine, Options, SystemClock};
 use anabranch_model::Clock;
 use clap::Args;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
@@ -28,7 +28,7 @@ use crate::connect::{lock_failure, open_engine};
 use crate::failure::Failure;
 use crate::host::{AwsSettings, Host, StatusSource, guarded};
 use crate::http::{Budget, Guard, Port, Stopper, serve};
-use crate::limits::MONITOR_CONNECTIONS_MAX;
+use crate::limits::{KNOCKING_MAX, MONITOR_CONNECTIONS_MAX};
 use crate::logging::{self, LogFormat};
 use crate::monitor::{self, Monitor};
 use crate::open_files;
@@ -100,8 +100,8 @@ async fn up(settings: &Settings, clock: Arc<dyn Clock>) -> Result<(), Failure> {
     let mut signals = Signals::take_over()?;
     let lock = DirectoryLock::acquire(&settings.data, COMMAND)
         .map_err(|error| lock_failure(&settings.data, error))?;
-    let listen = bind("listen", settings.listen).await?;
-    let monitor = bind("monitor", settings.monitor).await?;
+    let listen = bind("listen", settings.listen)?;
+    let monitor = bind("monitor", settings.monitor)?;
     let server = tokio::select! {
         server = Server::start(settings, clock.clone(), listen, monitor) => server?,
         signal = signals.next() => {
@@ -271,8 +271,8 @@ async fn keep_metrics(monitor: Monitor) {
     }
 }
 
-async fn bind(name: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| {
+fn bind(name: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
+    listen(address).map_err(|error| {
         let free = SocketAddr::new(address.ip(), 0);
         let (message, hint) = match error.kind() {
             io::ErrorKind::AddrInUse => (
@@ -286,4 +286,13 @@ async fn bind(name: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
         };
         Failure::new("address", message, hint)
     })
+}
+
+/// Listens with room for many who come at once: whoever finds none waits for a second before he knocks again.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // The port is free as soon as the server before is gone, whatever is left of its connections.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(KNOCKING_MAX)
 }

@@ -1,5 +1,5 @@
-//! Clients that send no end of frames, heads and bodies, or almost nothing for long: the others are answered, and memory
-//! stays where it is.
+//! Clients that send no end of frames, heads and bodies, or almost nothing for long, or come all at once: the others are
+//! answered, and memory stays where it is.
 
 #![cfg(target_os = "linux")]
 
@@ -7,13 +7,19 @@ mod harness;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use harness::{Data, Server, http};
+use harness::{Data, PATIENCE, Server, http};
+use rustix::process::Signal;
 
 /// What a flood may cost beyond what the server has.
 const TAKEN_KIB_MAX: u64 = 48 << 10;
 /// Connections that are slow.
 const SLOW: usize = 300;
+
+/// Connections at once, of which nobody should have to knock twice.
+const BURST: usize = 400;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEADERS: u8 = 1;
@@ -158,5 +164,53 @@ fn clients_that_never_finish_hold_nobody_up() {
     data.stream(&["create", "rides"]).succeeded();
     drop(slow);
     check("slow clients that are gone", &server, before);
+    server.stop().succeeded();
+}
+
+#[test]
+fn many_who_come_at_once_are_all_let_in() {
+    let allowed = std::fs::read_to_string("/proc/sys/net/core/somaxconn").expect("the system tells");
+    let burst = BURST.min(allowed.trim().parse().expect("a number"));
+    let data = Data::new();
+    let server = data.serve();
+    // Nobody accepts meanwhile, as when the machine is busy.
+    server.signal(Signal::STOP);
+    let mut sockets: Vec<TcpStream> = (0..burst)
+        .map(|number| {
+            TcpStream::connect_timeout(&server.listen, Duration::from_secs(5))
+                .unwrap_or_else(|error| panic!("connection {number}: {error}"))
+        })
+        .collect();
+    server.signal(Signal::CONT);
+    let head = "host: localhost\r\nconnection: close\r\ncontent-length: 2\r\ncontent-type: application/json";
+    for socket in &mut sockets {
+        let request = format!("POST / HTTP/1.1\r\n{head}\r\nx-amz-target: AmazonSQS.ListQueues\r\n\r\n{{}}");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a time");
+        socket.write_all(request.as_bytes()).expect("the server takes it");
+    }
+    for socket in &mut sockets {
+        assert_eq!(http::read_answer(socket).status, 200);
+    }
+    server.stop().succeeded();
+}
+
+#[test]
+fn whoever_comes_when_the_port_is_full_is_told() {
+    let data = Data::new();
+    // Of so few files half are for connections.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 600 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_anabranch")]);
+    command.args(["up", "--listen", "127.0.0.1:0", "--monitor", "127.0.0.1:0", "--data"]).arg(data.path());
+    let server = Server::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut held: Vec<TcpStream> = (0..300).map(|_| begun(&server, "POST / HTTP/1.1\r\nhost: ")).collect();
+    for _ in 0..20 {
+        // It is told before it has asked.
+        let told = http::read_answer(&mut http::connect(server.listen));
+        assert_eq!((told.status, told.head.contains("connection: close")), (503, true), "{told:?}");
+    }
+    held.pop();
+    let answered = (0..1_000).any(|_| call(&server) == 200);
+    assert!(answered, "the place of a connection that is gone is not given to another");
+    drop(held);
     server.stop().succeeded();
 }

@@ -11,7 +11,7 @@
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
 
-use crate::auth::Scope;
+use crate::auth::{Scope, is_address};
 use crate::fault::Fault;
 use crate::protocol::{Form, Protocol};
 
@@ -211,7 +211,10 @@ pub(crate) fn route(parts: &Parts) -> Result<Route, Astray> {
     }
     let form = content_type(&parts.headers) == "application/x-www-form-urlencoded";
     // Some clients of S3 call every body a form.
-    let signed_for_s3 = || Scope::of(parts).is_some_and(|scope| scope.service == Service::S3.scope());
+    let signed_for_s3 = || {
+        let query = parts.uri.query().unwrap_or("");
+        is_address(query) || Scope::of(parts).is_some_and(|scope| scope.service == Service::S3.scope())
+    };
     let queried = || parts.uri.query().is_some_and(|query| Form::parse(query).get("Action").is_some());
     if (form && parts.method == Method::POST && !signed_for_s3()) || queried() {
         return Ok(Route::Form);
@@ -398,6 +401,9 @@ mod tests {
             "AWS4-HMAC-SHA256 Credential=AK/20261115/us-east-1/s3/aws4_request, SignedHeaders=, Signature=";
         let delete = parts("POST", "/b?delete", &[("content-type", form), ("authorization", signed)]);
         assert_eq!(route(&delete), Ok(Route::Rest), "the signature tells that it is no form");
+        let older = "/b/k?uploadId=x&AWSAccessKeyId=AK&Signature=s&Expires=1";
+        let complete = parts("POST", older, &[("content-type", form)]);
+        assert_eq!(route(&complete), Ok(Route::Rest), "nor is an address that is signed in the older way");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Opaque tokens that clients hand back: iterators, and where a listing goes on. What they say is sealed, so that nobody
-//! can make one or change one; the key is durable, so they outlive a restart. In a directory that cannot be written to, a key that
-//! is not there yet is made for this process only.
+//! can make one or change one; the key is durable, so they outlive a restart. In a directory that cannot be written to, or has no
+//! room left, a key that is not there yet is made for this process only.
 
 use anabranch_model::{Admin, Clock, Document, Error, Owner, Result, Timestamp};
 use base64::Engine as _;
@@ -86,8 +86,9 @@ async fn load_key(admin: &dyn Admin) -> Result<[u8; KEY_BYTES]> {
         .map_err(|error| Error::Unavailable(format!("the system has no random numbers: {error}")))?;
     let document = Document::new(NAME, key.to_vec());
     match admin.put_document_if_absent(&Owner::Store, KIND, document).await {
-        // Nothing is written here before the next restart, and readers need iterators until then.
-        Err(Error::Stopped(_)) => return Ok(key),
+        // Nothing is written here before the next restart, or before somebody gives room back, and readers need iterators
+        // until then.
+        Err(Error::Stopped(_) | Error::DiskFull) => return Ok(key),
         put => put?,
     };
     stored_key(admin).await?.ok_or_else(damaged)
@@ -101,4 +102,53 @@ async fn stored_key(admin: &dyn Admin) -> Result<Option<[u8; KEY_BYTES]>> {
 
 fn damaged() -> Error {
     Error::Corrupt("the key of tokens is damaged".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_engine::SystemClock;
+    use anabranch_model::Page;
+    use async_trait::async_trait;
+
+    use super::*;
+
+    /// Documents of which none is there, and none is taken.
+    struct Refusing(Error);
+
+    #[async_trait]
+    impl Admin for Refusing {
+        async fn put_documents(&self, _: &Owner, _: &str, _: Vec<Document>) -> Result<()> {
+            Err(self.0.clone())
+        }
+
+        async fn put_document_if_absent(&self, _: &Owner, _: &str, _: Document) -> Result<bool> {
+            Err(self.0.clone())
+        }
+
+        async fn document(&self, _: &Owner, _: &str, _: &str) -> Result<Option<Bytes>> {
+            Ok(None)
+        }
+
+        async fn documents(&self, _: &Owner, _: &str, _: Option<&str>, _: usize) -> Result<Page<Document>> {
+            Err(self.0.clone())
+        }
+
+        async fn delete_documents(&self, _: &Owner, _: &str, _: Vec<String>) -> Result<()> {
+            Err(self.0.clone())
+        }
+    }
+
+    #[tokio::test]
+    async fn readers_get_their_tokens_where_nothing_can_be_written() {
+        let clock = SystemClock::new();
+        for error in [Error::DiskFull, Error::Stopped("it is".into())] {
+            let (tokens, admin) = (Tokens::default(), Refusing(error));
+            let token = tokens.seal(&admin, &clock, "purpose", b"content").await.unwrap();
+            let opened = tokens.open(&admin, "purpose", &token).await.unwrap().unwrap();
+            assert_eq!(&opened.content[..], b"content");
+            assert_eq!(tokens.open(&admin, "another", &token).await, Ok(None));
+        }
+        let broken = Refusing(Error::Corrupt("it is".into()));
+        assert!(Tokens::default().seal(&broken, &clock, "purpose", b"content").await.is_err());
+    }
 }

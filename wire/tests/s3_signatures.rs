@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use anabranch_model::Clock;
 use anabranch_wire::Keys;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use harness::{Harness, json_request, whole};
 use hmac::{Hmac, KeyInit, Mac};
 use http::Request;
 use http_body_util::Full;
 use s3_client::{Answer, request};
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 const KEY: &str = "AKIDEXAMPLE";
@@ -246,14 +249,109 @@ async fn an_address_is_good_for_what_it_was_signed_for_and_as_long() {
     assert_eq!(code(get.replace("Expires=600", "Expires=601")).await, "403 SignatureDoesNotMatch");
     assert_eq!(code(format!("{get}&versionId=null")).await, "403 SignatureDoesNotMatch");
     assert_eq!(code(get.replace(KEY, "AKIDOTHER")).await, "403 InvalidAccessKeyId");
-    let legacy = "GET /photos/a?AWSAccessKeyId=x&Signature=y&Expires=99999999999";
-    assert_eq!(code(legacy.to_owned()).await, "400 InvalidRequest");
     harness.clock.advance(Duration::from_secs(601));
     let expired = answer(&harness, request(&get, &[], "")).await;
     assert_eq!(
         (expired.refusal().as_str(), expired.one("Message").as_str()),
         ("403 AccessDenied", "Request has expired")
     );
+}
+
+/// Signs addresses in the older way: these headers, and the resource with what stands in its query.
+fn older(harness: &Harness, secret: &str, line: &str, headers: &str, resource: &str, seconds: u64) -> String {
+    let (method, uri) = line.split_once(' ').expect("a method and a path");
+    let expires = harness.clock.now().as_millis() / 1000 + seconds;
+    let mut mac = Hmac::<Sha1>::new_from_slice(secret.as_bytes()).expect("any length");
+    mac.update(format!("{method}\n\n\n{expires}\n{headers}{resource}").as_bytes());
+    let signature = BASE64_STANDARD.encode(mac.finalize().into_bytes());
+    let signature: String = form_urlencoded::byte_serialize(signature.as_bytes()).collect();
+    let more = if uri.contains('?') { '&' } else { '?' };
+    format!("{method} {uri}{more}AWSAccessKeyId={KEY}&Signature={signature}&Expires={expires}")
+}
+
+#[tokio::test]
+async fn an_address_may_be_signed_in_the_older_way() {
+    let harness = start().await;
+    let sign =
+        |line: &str, headers: &str, resource: &str| older(&harness, SECRET, line, headers, resource, 600);
+    let ask = async |line: &str, headers: &[(&str, &str)], body: &'static str| {
+        answer(&harness, request(line, headers, body)).await
+    };
+    let put = "PUT /photos/a%20b?x-amz-meta-a=b%20c&x-amz-checksum-crc32=AAAAAA%3D%3D";
+    let put = sign(put, "x-amz-checksum-crc32:AAAAAA==\nx-amz-meta-a:b c\n", "/photos/a%20b");
+    assert_eq!(ask(&put, &[], "hello").await.status, 200);
+    let get = sign("GET /photos/a%20b", "", "/photos/a%20b");
+    let got = ask(&get, &[("range", "bytes=0-3")], "").await;
+    assert_eq!((&got.body[..], got.header("x-amz-meta-a")), (&b"hell"[..], "b c"));
+    let shown = "/photos/a%20b?response-content-disposition=a%3B%20b%2Bc&response-content-type=x%2Fy";
+    let resource = "/photos/a%20b?response-content-disposition=a; b+c&response-content-type=x/y";
+    let got = ask(&sign(&format!("GET {shown}"), "", resource), &[], "").await;
+    assert_eq!((got.header("content-type"), got.header("content-disposition")), ("x/y", "a; b+c"));
+    let by_host = [("host", "photos.localhost")];
+    let form = [("content-type", "multipart/form-data; boundary=x")];
+    assert_eq!(
+        ask("POST /photos", &form, "--x--").await.refusal(),
+        "501 NotImplemented",
+        "not a word of signatures"
+    );
+    let virtual_host = sign("GET /a%20b", "", "/photos/a%20b");
+    assert_eq!(ask(&virtual_host, &by_host, "").await.body, "hello");
+    assert_eq!(
+        ask(&virtual_host, &[("host", "photo.localhost")], "").await.refusal(),
+        "403 SignatureDoesNotMatch"
+    );
+    for signed in ["/photos", "/photos/"] {
+        assert_eq!(ask(&sign("GET /photos?prefix=a", "", signed), &[], "").await.status, 200, "{signed}");
+    }
+    let uploads = sign("POST /photos/large?uploads", "", "/photos/large?uploads");
+    assert_eq!(ask(&uploads, &[("content-type", "")], "").await.status, 200);
+
+    let code = async |line: String| ask(&line, &[], "").await.refusal();
+    assert_eq!(code(get.replace("GET ", "DELETE ")).await, "403 SignatureDoesNotMatch");
+    assert_eq!(code(get.replace("/a%20b", "/a%20c")).await, "403 SignatureDoesNotMatch");
+    assert_eq!(code(get.replace("Expires=1", "Expires=2")).await, "403 SignatureDoesNotMatch");
+    assert_eq!(code(get.replace("Signature=", "Signature=A")).await, "403 SignatureDoesNotMatch");
+    for added in ["versionId=null", "acl", "partNumber=1", "response-expires=x", "x-amz-meta-b=c"] {
+        assert_eq!(code(format!("{get}&{added}")).await, "403 SignatureDoesNotMatch", "{added}");
+    }
+    for (name, value) in
+        [("x-amz-meta-b", "c"), ("content-type", "x/y"), ("content-md5", "eB5eJF1ptWaXm4bijSPyxw==")]
+    {
+        assert_eq!(
+            ask(&put, &[(name, value)], "hello").await.refusal(),
+            "403 SignatureDoesNotMatch",
+            "{name}"
+        );
+    }
+    let stranger = older(&harness, "other", "GET /photos/a%20b", "", "/photos/a%20b", 600);
+    assert_eq!(code(stranger).await, "403 SignatureDoesNotMatch");
+    assert_eq!(code(get.replace(KEY, "AKIDOTHER")).await, "403 InvalidAccessKeyId");
+    assert_eq!(code(get.replace("Expires=", "Expires=x")).await, "403 AccessDenied");
+    for name in ["AWSAccessKeyId", "Signature", "Expires"] {
+        assert_eq!(code(get.replace(name, "x")).await, "403 AccessDenied", "{name} is missing");
+    }
+    let mut present = Signer::new(&harness);
+    let both = present.presigned(&get, 600);
+    assert_eq!(code(both).await, "400 InvalidArgument");
+    harness.clock.advance(Duration::from_secs(601));
+    let expired = ask(&get, &[], "").await;
+    assert_eq!(
+        (expired.refusal().as_str(), expired.one("Message").as_str()),
+        ("403 AccessDenied", "Request has expired")
+    );
+}
+
+#[tokio::test]
+async fn without_keys_an_older_address_says_as_much_and_ends_as_soon() {
+    let harness = Harness::start().await;
+    let ask = async |line: &str, body: &'static str| answer(&harness, request(line, &[], body)).await;
+    assert_eq!(ask("PUT /photos", "").await.status, 200);
+    let put = older(&harness, "any", "PUT /photos/a?x-amz-meta-a=b", "", "", 600);
+    assert_eq!(ask(&put, "hello").await.status, 200);
+    let get = older(&harness, "any", "GET /photos/a", "", "", 600);
+    assert_eq!(ask(&get, "").await.header("x-amz-meta-a"), "b", "what stands in the address counts");
+    harness.clock.advance(Duration::from_secs(601));
+    assert_eq!(ask(&get, "").await.refusal(), "403 AccessDenied");
 }
 
 #[tokio::test]

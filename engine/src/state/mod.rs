@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use anabranch_model::{Disk, DiskFile, Error, Open, Result};
 use parking_lot::{Mutex, RwLock};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use rustix::io::Errno;
 
 use crate::encoding::{Put, Take};
 use crate::journal::Segments;
@@ -395,8 +396,15 @@ pub(crate) fn store_error(fault: Fault) -> Error {
 pub(crate) fn io_error(error: std::io::Error) -> Error {
     match error.kind() {
         ErrorKind::StorageFull => Error::DiskFull,
+        // Not the disk lacks something, but this process, and only until others have closed theirs.
+        _ if lacks_files(&error) => Error::Unavailable(format!("no file can be opened: {error}")),
         _ => Error::Stopped(format!("the disk failed: {error}")),
     }
+}
+
+/// Whether as many files are open as may be.
+fn lacks_files(error: &std::io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Adds the checksum over key and value.
@@ -434,4 +442,19 @@ fn all<T>(
         rows.push(decode(key.value(), unseal(table, key.value(), value.value())?)?);
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_will_give_back_stops_nothing() {
+        let error = |errno: Errno| io_error(errno.into());
+        assert_eq!(error(Errno::NOSPC), Error::DiskFull);
+        for errno in [Errno::MFILE, Errno::NFILE] {
+            assert!(matches!(error(errno), Error::Unavailable(_)), "{errno}");
+        }
+        assert!(matches!(error(Errno::IO), Error::Stopped(_)));
+    }
 }

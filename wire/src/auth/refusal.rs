@@ -19,6 +19,8 @@ pub(crate) enum Refusal {
     Malformed(String),
     /// The query is not what it should be.
     MalformedQuery(String),
+    /// The query lacks what an address needs that is signed in the older way, or has it wrong.
+    Denied(String),
     /// There is no such key.
     UnknownKey(String),
     /// It is signed for another service.
@@ -55,7 +57,8 @@ impl Refusal {
             | Refusal::Twice
             | Refusal::Malformed(_)
             | Refusal::MalformedQuery(_)
-            | Refusal::Unhashed => ("IncompleteSignature", StatusCode::BAD_REQUEST),
+            | Refusal::Unhashed
+            | Refusal::Denied(_) => ("IncompleteSignature", StatusCode::BAD_REQUEST),
             Refusal::UnknownKey(_) => ("InvalidClientTokenId", StatusCode::FORBIDDEN),
             Refusal::OtherService(_)
             | Refusal::Skewed
@@ -81,6 +84,7 @@ impl Refusal {
                 format!("The authorization header is malformed; {why}."),
             ),
             Refusal::MalformedQuery(why) => Fault::client("AuthorizationQueryParametersError", why.clone()),
+            Refusal::Denied(why) => denied("AccessDenied", why),
             Refusal::UnknownKey(key) => {
                 let message = "The AWS Access Key Id you provided does not exist in our records.";
                 let mut fault = denied("InvalidAccessKeyId", message);
@@ -125,7 +129,7 @@ impl Refusal {
             }
             Refusal::Unsupported => incomplete("Only AWS4-HMAC-SHA256 is supported."),
             Refusal::Twice => incomplete("The request is signed twice."),
-            Refusal::Malformed(why) | Refusal::MalformedQuery(why) => incomplete(why),
+            Refusal::Malformed(why) | Refusal::MalformedQuery(why) | Refusal::Denied(why) => incomplete(why),
             Refusal::UnknownKey(_) => Fault::client(
                 "UnrecognizedClientException",
                 "The security token included in the request is invalid.",

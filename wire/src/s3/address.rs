@@ -32,7 +32,7 @@ impl Target {
     pub(super) fn of(parts: &Parts, hosts: &[String]) -> Result<Target, Fault> {
         let path = parts.uri.path();
         let path = path.strip_prefix('/').unwrap_or(path);
-        let (bucket, key) = match host(parts).and_then(|host| bucket_of_host(&host, hosts)) {
+        let (bucket, key) = match bucket_in_host(parts, hosts) {
             Some(bucket) => (bucket, path),
             None => match path.split_once('/') {
                 Some((bucket, key)) => (decode(bucket)?, key),
@@ -98,6 +98,11 @@ fn host(parts: &Parts) -> Option<String> {
         _ => host,
     };
     Some(name.to_ascii_lowercase())
+}
+
+/// The bucket that the host of a request names, if it does.
+pub(super) fn bucket_in_host(parts: &Parts, hosts: &[String]) -> Option<String> {
+    bucket_of_host(&host(parts)?, hosts)
 }
 
 /// The bucket that a host names, if it does: what stands before the name of the service and the name of the server.

@@ -51,19 +51,19 @@ mod put_object;
 mod upload_part;
 mod upload_part_copy;
 
-use http::header::{CONNECTION, HeaderName, HeaderValue, SERVER};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, SERVER};
 use http::request::Parts;
 use http::{Method, Response, Version};
 use http_body_util::{BodyExt, Empty};
 
-use crate::auth::{Keys, is_presigned, verify};
+use crate::auth::{Keys, Seed, is_address, is_presigned, verify, verify_address};
 use crate::context::Context;
 use crate::dispatch::Service;
 use crate::fault::Fault;
 use crate::protocol::{HOST_ID, HOST_NAME, Protocol, render_fault};
 use crate::receive::Body;
 
-use address::Target;
+use address::{Target, bucket_in_host};
 use body::{Incoming, Payload};
 use query::Query;
 use rest::{Rest, forget_unsigned_hash, hoisted};
@@ -190,20 +190,49 @@ fn rest(
 ) -> Result<Rest, Fault> {
     let target = Target::of(&parts, entrance.hosts)?;
     let query = Query::parse(parts.uri.query().unwrap_or(""))?;
-    let presigned = is_presigned(parts.uri.query().unwrap_or(""));
-    if presigned {
-        forget_unsigned_hash(&mut parts.headers, &query);
+    if is_form(&parts, &target, &query) {
+        return Err(errors::not_implemented("a form with a policy"));
     }
-    let payload = headers::text(&parts.headers, "x-amz-content-sha256")?;
-    let payload = payload.or_else(|| query.get("X-Amz-Content-Sha256")).unwrap_or("UNSIGNED-PAYLOAD");
-    let seed = verify(entrance.keys, context.clock.now(), &parts, "s3", payload)
-        .map_err(|refusal| refusal.fault(Service::S3))?;
-    if presigned {
-        hoisted(&mut parts.headers, &query);
-    }
+    let seed = admit(context, entrance, &mut parts, &query)?;
     let operation = route::operation(&parts.method, &target, &query, &parts.headers)?;
     let payload = Payload::new(&parts.headers, seed, incoming)?;
     Ok(Rest { operation, target, query, headers: parts.headers, payload })
+}
+
+/// Whether a request is a form that a web page sends, whose signature stands in its fields.
+fn is_form(parts: &Parts, target: &Target, query: &Query) -> bool {
+    let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let kind = content_type.split(';').next().unwrap_or("").trim();
+    let posted = parts.method == Method::POST && matches!(target, Target::Bucket(_)) && !query.has("delete");
+    posted && kind.eq_ignore_ascii_case("multipart/form-data")
+}
+
+/// Lets a request in, and brings what an address says in its query to where operations look for it.
+fn admit(
+    context: &Context,
+    entrance: &Entrance<'_>,
+    parts: &mut Parts,
+    query: &Query,
+) -> Result<Option<Seed>, Fault> {
+    let text = parts.uri.query().unwrap_or("");
+    let (older, presigned) = (is_address(text), is_presigned(text));
+    if presigned {
+        forget_unsigned_hash(&mut parts.headers, query);
+    }
+    let now = context.clock.now();
+    let admitted = if older {
+        let bucket = bucket_in_host(parts, entrance.hosts);
+        verify_address(entrance.keys, now, parts, bucket.as_deref()).map(|()| None)
+    } else {
+        let payload = headers::text(&parts.headers, "x-amz-content-sha256")?;
+        let payload = payload.or_else(|| query.get("X-Amz-Content-Sha256")).unwrap_or("UNSIGNED-PAYLOAD");
+        verify(entrance.keys, now, parts, "s3", payload)
+    };
+    let seed = admitted.map_err(|refusal| refusal.fault(Service::S3))?;
+    if older || presigned {
+        hoisted(&mut parts.headers, query);
+    }
+    Ok(seed)
 }
 
 /// A fault as S3 spells it. Answers to HEAD have no body, and neither has the one that nothing has changed.
