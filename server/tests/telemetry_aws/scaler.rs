@@ -95,7 +95,9 @@ async fn two_scalers_change_a_slow_stream_one_step_at_a_time_and_within_its_boun
         assert!(looks.next().is_some(), "the stream stays wide: {:?}", changes.counts);
         place.left("submissions");
     }
-    bots.map(Bot::stop);
+    for bot in bots {
+        bot.stop();
+    }
 
     streams.saw(OF_CHANGES);
     let counts = changes.counts.lock().expect("the counts").clone();
