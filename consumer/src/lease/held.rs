@@ -377,21 +377,18 @@ impl Held {
     ) -> Result<Refused, Error> {
         let Some(lease) = Lease::read(item)? else { return Ok(Refused::Lost(Loss::Taken)) };
         let ours = lease.reader() == Some(&self.settings.worker);
-        if let Some(since) = fence.doubted_since {
-            let goes = last && !ours && lease.counter > fence.counter;
-            if goes && progress.is_none_or(|progress| progress.checkpoint <= lease.checkpoint) {
-                // The last write gives the lease away. Whoever has it since then may have written to it as well.
+        if let Some(since) = fence.doubted_since.filter(|_| lease.counter == fence.counter + 1) {
+            // An earlier write of ours was carried out after all: this one, or another one before it. The last one gives
+            // the lease away, so whoever still reads has not written it.
+            let this = progress.is_none_or(|progress| progress.is_in(&lease));
+            let gone = !ours && lease.checkpoint_owner.is_none();
+            if this && if last { gone } else { ours } {
+                self.note_handoff(&lease);
                 self.accept(fence, &lease, since);
                 return Ok(Refused::Done);
             }
-            if ours && lease.counter == fence.counter + 1 {
-                // An earlier write of ours was carried out after all: this one, or another one before it. Whoever still reads
-                // has not written the last one.
+            if ours {
                 self.accept(fence, &lease, since);
-                if !last && progress.is_none_or(|progress| progress.is_in(&lease)) {
-                    self.note_handoff(&lease);
-                    return Ok(Refused::Done);
-                }
             }
         }
         if !ours {

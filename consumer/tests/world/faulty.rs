@@ -39,21 +39,8 @@ pub struct Weather {
     pub in_the_making: bool,
     /// Every call is refused with this.
     pub denied: Option<Error>,
-    /// The answer to one write is lost with its server.
-    pub crash: Option<Crash>,
-    /// The server is away: nobody listens.
-    pub down: bool,
-}
-
-/// A server that dies between a write and its answer, and comes back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Crash {
-    /// Writes before that one.
-    pub writes: usize,
-    /// Whether the connection ends with it, or the writer waits in vain.
-    pub heard_of: bool,
-    /// For how long the server is away.
-    pub away: Duration,
+    /// The answer to one write is lost, behind so many others.
+    pub answer_lost_behind: Option<usize>,
 }
 
 /// Watches every write to the leases.
@@ -189,9 +176,6 @@ impl Faulty {
             }
             return Err(Error::Unavailable("cut off".to_owned()));
         }
-        if weather.down {
-            return Err(Error::Unavailable("the connection was refused".to_owned()));
-        }
         if let Some(error) = weather.denied {
             return Err(error);
         }
@@ -218,31 +202,19 @@ impl Faulty {
     }
 
     /// Counts a write that was carried out, and loses its answer if it is the one.
-    async fn crash(&self) -> Result<()> {
-        let crash = {
-            let mut weather = self.weather.lock();
-            match &mut weather.crash {
-                None => return Ok(()),
-                Some(crash) if crash.writes > 0 => {
-                    crash.writes -= 1;
-                    return Ok(());
-                }
-                Some(_) => {}
+    fn answer(&self) -> Result<()> {
+        let behind = &mut self.weather.lock().answer_lost_behind;
+        match behind.take() {
+            None => Ok(()),
+            Some(0) => {
+                self.audit.note("the answer is lost");
+                Err(Error::Unavailable("the connection was reset".to_owned()))
             }
-            weather.down = true;
-            weather.crash.take()
-        };
-        let Some(crash) = crash else { return Ok(()) };
-        let (weather, away) = (self.weather.clone(), crash.away);
-        self.audit.note("the answer is lost");
-        tokio::spawn(async move {
-            pause(away).await;
-            weather.lock().down = false;
-        });
-        if !crash.heard_of {
-            std::future::pending::<()>().await;
+            Some(writes) => {
+                *behind = Some(writes - 1);
+                Ok(())
+            }
         }
-        Err(Error::Unavailable("the connection was reset".to_owned()))
     }
 
     /// Carries a write out. Nothing happens between the looks before and behind it: there is no wait in between.
@@ -326,7 +298,7 @@ impl TableStore for Faulty {
             return Ok(None);
         }
         let result = self.carry_out(table, write).await;
-        self.crash().await?;
+        self.answer()?;
         self.after(result).await
     }
 
