@@ -242,13 +242,17 @@ def consumer(server, stream):
     return worker, said
 
 
+# Seconds. A message is hidden for less than the server stands still.
+VISIBILITY = 3
+
+
 class Load:
     """Clients that write, receive and delete for as long as they may, and try again as clients do."""
 
     def __init__(self, server):
         kinesis, sqs = client("kinesis"), client("sqs")
         kinesis.create_stream(StreamName="stood", ShardCount=2)
-        self.queue = sqs.create_queue(QueueName="stood", Attributes={"VisibilityTimeout": "3"})["QueueUrl"]
+        self.queue = sqs.create_queue(QueueName="stood", Attributes={"VisibilityTimeout": str(VISIBILITY)})["QueueUrl"]
         client("s3").create_bucket(Bucket="stood")
         self.stop = threading.Event()
         self.failures, self.records, self.sent, self.received, self.deleted, self.objects = [], {}, set(), set(), set(), set()
@@ -268,7 +272,7 @@ class Load:
                 step = load(f"{number}-{len(self.failures)}")
 
     def put_records(self, worker):
-        kinesis, number = client("kinesis", attempts=3, timeout=1), 0
+        kinesis, number = client("kinesis", attempts=2, timeout=1), 0
         while True:
             name = f"{worker}/{number}"
             number += 1
@@ -276,7 +280,7 @@ class Load:
             yield
 
     def send(self, worker):
-        sqs, number = client("sqs", attempts=3, timeout=1), 0
+        sqs, number = client("sqs", attempts=2, timeout=1), 0
         while True:
             name = f"{worker}/{number}"
             number += 1
@@ -285,18 +289,21 @@ class Load:
             yield
 
     def receive(self, _):
-        sqs = client("sqs", attempts=3, timeout=2)
+        sqs = client("sqs", attempts=2, timeout=2)
         while True:
+            before, began = set(self.deleted), time.monotonic()
             answer = sqs.receive_message(QueueUrl=self.queue, MaxNumberOfMessages=10, WaitTimeSeconds=1)
             for message in answer.get("Messages", []):
-                assert message["MessageId"] not in self.deleted, "what was deleted came back"
+                assert message["MessageId"] not in before, "what was deleted came back"
                 sqs.delete_message(QueueUrl=self.queue, ReceiptHandle=message["ReceiptHandle"])
-                self.deleted.add(message["MessageId"])
+                # What was visible again meanwhile may be somebody else's, to whom an old receipt leaves it.
+                if time.monotonic() - began < VISIBILITY:
+                    self.deleted.add(message["MessageId"])
                 self.received.add(message["Body"])
             yield
 
     def put_objects(self, worker):
-        s3, number = client("s3", attempts=3, timeout=1), 0
+        s3, number = client("s3", attempts=2, timeout=1), 0
         while True:
             name = f"{worker}/{number}"
             number += 1
@@ -321,7 +328,8 @@ class Load:
 @case
 def a_server_that_stands_still_loses_nothing(server):
     load = Load(server)
-    for seconds in [2, 6]:
+    # Three attempts of a second, with at most three seconds between them, are over before the second time is.
+    for seconds in [2, 7]:
         load.grows()
         server.process.send_signal(signal.SIGSTOP)
         time.sleep(seconds)
