@@ -295,11 +295,11 @@ class Load:
             answer = sqs.receive_message(QueueUrl=self.queue, MaxNumberOfMessages=10, WaitTimeSeconds=1)
             for message in answer.get("Messages", []):
                 assert message["MessageId"] not in before, "what was deleted came back"
+                self.received.add(message["Body"])
                 sqs.delete_message(QueueUrl=self.queue, ReceiptHandle=message["ReceiptHandle"])
                 # What was visible again meanwhile may be somebody else's, to whom an old receipt leaves it.
                 if time.monotonic() - began < VISIBILITY:
                     self.deleted.add(message["MessageId"])
-                self.received.add(message["Body"])
             yield
 
     def put_objects(self, worker):
